@@ -1,4 +1,4 @@
-//! The HTTP API: connections, who may make a request, and the function that answers it.
+//! The HTTP API: connections, authorization of requests, and the functions that answer them.
 
 pub mod body;
 mod caller;

@@ -61,7 +61,7 @@ struct Running {
 /// A task of a torrent.
 struct Task {
     info_hash: InfoHash,
-    /// What it has come to if it panics.
+    /// Makes the result from the error if the task panics.
     broken: fn(Result<(), String>) -> Done,
 }
 
@@ -71,7 +71,7 @@ impl Task {
     }
 }
 
-/// What a task has come to.
+/// The result of a task.
 enum Done {
     Ended(Result<(), String>),
     Moved(Result<(), String>),

@@ -82,7 +82,7 @@ impl Host {
         Self { client, stop, task }
     }
 
-    /// Waits until a torrent is as wanted.
+    /// Waits until `wanted` is true of a torrent.
     async fn wait(&self, info_hash: InfoHash, wanted: impl Fn(&View) -> bool) -> View {
         let mut changes = self.client.changes();
         let waited = tokio::time::timeout(PATIENCE, async {

@@ -1,4 +1,4 @@
-//! Who may make a request: the one that has the token of the daemon.
+//! Authorization of requests: they must carry the token of the daemon.
 
 use std::time::Duration;
 

@@ -126,8 +126,8 @@ impl Dht {
     }
 }
 
-/// The nodes with which the DHT begins, beside those of the last run: those that the user names, or the
-/// public ones if the user asks for the DHT and names none; and those that the torrent names.
+/// The bootstrap nodes of the DHT, beside those of the last run: those of `--dht-node`, or the public ones
+/// if `--find dht` is given without any; and those that the torrent names.
 fn begins_with(args: &FindArgs, of_torrent: &[DhtNode]) -> Vec<DhtNode> {
     let mut nodes = args.dht_node.clone();
     if nodes.is_empty() && args.asks_for_dht() {

@@ -93,7 +93,7 @@ pub fn run(args: ExportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what there is to know of the files.
+/// Prints the links between hosts, new keys, when the segments expire, and the notes.
 fn show(exported: &Exported, now: u64) {
     if exported.links_between_hosts > 0 {
         outln!("{} links are between hosts", exported.links_between_hosts);

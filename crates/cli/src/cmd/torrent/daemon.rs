@@ -262,7 +262,7 @@ pub fn wait(args: &OneArgs) -> Result<(), Failure> {
         let path = path(&remote, &args.torrent).await?;
         loop {
             let torrent: Torrent = remote.ask(Method::GET, &format!("{path}/settled")).await?;
-            // The daemon answers after a time, also if nothing has come of it.
+            // The daemon answers after 30 s even if the torrent has not settled.
             let is_settled =
                 ["seeding", "stopped", "finished", "failed"].contains(&&*torrent.status);
             if is_settled || torrent.completed.is_some() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::bed::{Bed, POINTS, USERS, address};
 use crate::support::eventually;
 
-/// Longest time from a change until a running machine is told. A machine asks again 30 s after its
-/// last request at the latest: what comes in a third of that was caused by the change.
+/// Longest time from a change until a running machine is refused. Its open request is answered after
+/// 30 s without a change, so an answer within 10 s was caused by the change.
 const TOLD: Duration = Duration::from_secs(10);
 
 /// What an archive of an AS gives its machine.
