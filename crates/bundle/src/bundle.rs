@@ -13,8 +13,8 @@ use crate::manifest::{FORMAT, MANIFEST, Manifest};
 use crate::name::{self, NameError};
 use crate::neighbours::{NEIGHBOURS, Neighbours};
 
-const TOPOLOGY: &str = "topology.json";
-const LINK_INFO: &str = "link_info.json";
+pub(crate) const TOPOLOGY: &str = "topology.json";
+pub(crate) const LINK_INFO: &str = "link_info.json";
 
 /// The files of an AS, by name.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -184,38 +184,6 @@ impl Bundle {
         }
     }
 
-    /// Whether the services of the AS must start again to go from `before` to this: whether a file
-    /// other than `link_info.json` and `hawser.json` differs.
-    pub fn needs_restart(&self, before: &Self) -> bool {
-        let of_services = |bundle: &Self| -> Vec<(String, Vec<u8>)> {
-            let files = bundle.files.clone().into_iter();
-            files
-                .filter(|(name, _)| name != MANIFEST && name != LINK_INFO)
-                .collect()
-        };
-        of_services(self) != of_services(before)
-    }
-
-    /// Whether border routers that run by `before` can go over to this while they run: whether of the
-    /// files that services read only `topology.json` differs, and it has the same routers.
-    pub fn needs_reload_only(&self, before: &Self) -> bool {
-        let others = |bundle: &Self| -> Vec<(String, Vec<u8>)> {
-            let files = bundle.files.clone().into_iter();
-            let names = [MANIFEST, LINK_INFO, TOPOLOGY];
-            files
-                .filter(|(name, _)| !names.contains(&name.as_str()))
-                .collect()
-        };
-        let routers = |bundle: &Self| {
-            let topology = bundle.topology().ok()?;
-            let routers = topology.border_routers.into_iter();
-            let routers = routers.map(|(name, router)| (name, router.internal_addr));
-            Some((topology.isd_as, routers.collect::<Vec<_>>()))
-        };
-        let (now, then) = (routers(self), routers(before));
-        now.is_some() && now == then && others(self) == others(before)
-    }
-
     /// [`Self::hash`] as an entity tag of HTTP.
     pub fn tag(&self) -> String {
         let hash: String = self.hash().iter().map(|b| format!("{b:02x}")).collect();
@@ -248,6 +216,7 @@ pub(crate) mod tests {
     use hawser_topology::{AsDir, BorderRouter};
 
     use super::*;
+    use crate::change::ServiceChange;
     use crate::manifest::{Coordinator, Role};
 
     /// The configuration of a user AS without links.
@@ -318,25 +287,24 @@ pub(crate) mod tests {
         after.set_link_info(&LinkInfo::default());
         let manifest = Manifest::new("1-ff00:0:111".parse().unwrap(), Role::User, 4);
         after.set_manifest(&manifest);
-        assert!(!after.needs_restart(&before));
+        assert_eq!(after.change_from(&before), ServiceChange::None);
         assert_ne!(after.hash(), before.hash());
-        assert!(after.needs_reload_only(&before));
         let mut topology = before.topology().unwrap();
         topology.mtu -= 1;
         let text = serde_json::to_string(&topology).unwrap();
         after.insert("topology.json", text).unwrap();
-        assert!(after.needs_restart(&before) && after.needs_reload_only(&before));
+        assert_eq!(after.change_from(&before), ServiceChange::Topology);
         let router = topology.border_routers.pop_first().unwrap();
         topology.border_routers.insert("another".into(), router.1);
         let text = serde_json::to_string(&topology).unwrap();
         let mut other = before.clone();
         other.insert("topology.json", text).unwrap();
-        assert!(!other.needs_reload_only(&before));
+        assert_eq!(other.change_from(&before), ServiceChange::Restart);
         after.insert("keys/master0.key", "BBBB").unwrap();
-        assert!(after.needs_restart(&before) && !after.needs_reload_only(&before));
+        assert_eq!(after.change_from(&before), ServiceChange::Restart);
         let mut less = before.clone();
         less.files.remove("certs/ISD1-B1-S1.trc");
-        assert!(less.needs_restart(&before));
+        assert_eq!(less.change_from(&before), ServiceChange::Restart);
     }
 
     #[test]

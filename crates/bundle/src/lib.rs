@@ -13,6 +13,7 @@
 
 mod archive;
 mod bundle;
+mod change;
 mod folder;
 mod link_info;
 mod manifest;
@@ -22,6 +23,7 @@ mod remotes;
 
 pub use self::archive::{LARGEST_ARCHIVE, UnpackError};
 pub use self::bundle::{Bundle, ContentError};
+pub use self::change::ServiceChange;
 pub use self::folder::WriteError;
 pub use self::link_info::{LimitedLink, LinkInfo};
 pub use self::manifest::{Coordinator, MANIFEST, Manifest, Role};

@@ -41,7 +41,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{LimitedLink, LinkInfo, Manifest, Neighbours, Role};
+    use crate::{LimitedLink, LinkInfo, Manifest, Neighbours, Role, ServiceChange};
 
     fn bundle() -> Bundle {
         let isd_as: IsdAsn = "1-ff00:0:110".parse().unwrap();
@@ -93,8 +93,8 @@ mod tests {
         assert_eq!(remote(&changed, 2), remote(&bundle, 2));
         let limit = &changed.link_info().unwrap().0["1"];
         assert_eq!((limit.ip, limit.port), (at.ip(), Some(at.port())));
-        // Routers go over to it while they run.
-        assert!(changed.needs_reload_only(&bundle));
+        // No other service has to know.
+        assert_eq!(changed.change_from(&bundle), ServiceChange::Underlay);
         assert_eq!(bundle.with_remotes(&[].into()).unwrap(), bundle);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_backoff::Backoff;
-use hawser_bundle::{Bundle, Manifest};
+use hawser_bundle::{Bundle, Manifest, ServiceChange};
 use hawser_limit::{EnforceError, Enforcer, FailedLinks};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 use tokio::sync::watch;
@@ -344,8 +344,9 @@ impl Node {
             .into());
         }
         let path = self.folder.install(&bundle)?;
-        let mut restart = self.services.is_none() || bundle.needs_restart(&self.bundle);
-        let reload = restart && bundle.needs_reload_only(&self.bundle);
+        let change = bundle.change_from(&self.bundle);
+        let mut restart = self.services.is_none() || change > ServiceChange::None;
+        let reload = matches!(change, ServiceChange::Underlay | ServiceChange::Topology);
         let topology = bundle.topology().map_err(InstallError::from)?;
         let coordinator = manifest.coordinator != self.manifest.coordinator;
         (self.bundle, self.manifest) = (bundle, manifest);
@@ -355,7 +356,7 @@ impl Node {
         let segments = self.segments();
         if let Some(services) = self.services.as_mut().filter(|_| reload) {
             let program = &self.options.program;
-            let reloaded = services.reload(program, &path, &topology, &segments);
+            let reloaded = services.reload(program, &path, &topology, &segments, change);
             match reloaded.await {
                 Ok(()) => restart = false,
                 Err(reason) => tracing::info!("the services start again: {reason}"),

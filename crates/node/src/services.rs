@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use hawser_bundle::ServiceChange;
 use hawser_router::live;
 use hawser_topology::{AsDir, AsTopology};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel};
@@ -56,7 +57,8 @@ impl Services {
     }
 
     /// Has them go over to the version in `folder`, which has the same routers: border routers while
-    /// they run, the control service by another start.
+    /// they run, the control service by another start if `change` is of what it reads. Otherwise
+    /// hosts are left with the daemon that they have.
     ///
     /// # Errors
     /// Why a router cannot. Then some may have gone over; all are to be started again.
@@ -66,6 +68,7 @@ impl Services {
         folder: &Path,
         topology: &AsTopology,
         segments: &Path,
+        change: ServiceChange,
     ) -> Result<(), String> {
         let specs = specs(program, folder, topology, segments);
         let is_router = |spec: &Spec| matches!(spec.name, ServiceName::Router(_));
@@ -78,7 +81,7 @@ impl Services {
         self.specs.clone_from(&specs);
         let (done, is_done) = oneshot::channel();
         let specs = specs.into_iter().map(|spec| {
-            let starts_again = !is_router(&spec);
+            let starts_again = !is_router(&spec) && change > ServiceChange::Underlay;
             (spec, starts_again)
         });
         let specs = specs.collect();

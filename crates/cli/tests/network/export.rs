@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{NetNs, is_privileged};
 use serde_json::Value;
@@ -79,9 +81,21 @@ impl Machine {
         self.run(command.args(args))
     }
 
+    /// Waits until all paths there are alive, and asserts that echo requests are answered.
     fn assert_reaches(&self, to: &str) {
-        let output = self.hawser(&["paths", to, "--wait=60s", "--timeout", "60s"]);
-        assert!(output.status.success(), "to {to}: {output:?}");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let args = ["paths", to, "--wait=60s", "--timeout", "60s", "--json"];
+            let output = self.hawser(&args);
+            assert!(output.status.success(), "to {to}: {output:?}");
+            let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let paths = listing["paths"].as_array().unwrap();
+            if !paths.is_empty() && paths.iter().all(|path| path["status"] == "alive") {
+                break;
+            }
+            // A link that has just been made is not yet up for either router.
+            assert!(Instant::now() < deadline, "to {to}: {listing}");
+        }
         let host = format!("{to},127.0.0.1");
         let output = self.hawser(&["ping", &host, "-c", "3", "--interval", "100ms"]);
         assert!(output.status.success(), "to {to}: {output:?}");
@@ -89,6 +103,25 @@ impl Machine {
 
     fn pid(&self) -> u32 {
         self.joined.as_ref().unwrap().id()
+    }
+
+    /// The process of its control service, which changes when that starts again.
+    fn control(&self) -> u32 {
+        loop {
+            // Services are started by any thread.
+            let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+            let children = tasks
+                .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+            let found = children.collect::<Vec<_>>().join(" ");
+            let is_control = |pid: &&str| {
+                let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
+                line.is_ok_and(|line| line.contains("\0control\0run\0"))
+            };
+            if let Some(pid) = found.split_whitespace().find(is_control) {
+                return pid.parse().unwrap();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn wait_ready(&self) {
@@ -249,6 +282,7 @@ fn pods_find_their_neighbours_also_after_these_moved() {
     write_hosts(["10.9.0.1", "10.9.0.2"]);
     a.assert_reaches(B);
     b.assert_reaches(A);
+    let control = a.control();
     // Another pod of the AS has another address.
     b.ip("address add 10.9.0.3/24 dev eth0");
     b.ip("address delete 10.9.0.2/24 dev eth0");
@@ -263,4 +297,6 @@ fn pods_find_their_neighbours_also_after_these_moved() {
         .unwrap()
         .wait_for("the neighbour moved", moved);
     a.assert_reaches(B);
+    // Hosts of an AS had their daemon while its neighbour moved.
+    assert_eq!(a.control(), control);
 }

@@ -1,6 +1,6 @@
 use std::fs;
 
-use hawser_bundle::Role as AsRole;
+use hawser_bundle::{Role as AsRole, ServiceChange};
 use hawser_limit::Direction;
 use hawser_topology::{AsTopology, LinkTo};
 use hawser_trust::{Signer, Store};
@@ -219,7 +219,7 @@ fn changed_limits_are_a_new_version_that_restarts_nothing() {
         .set_limit(&actor, link.id, &limit)
         .unwrap();
     let after = bed.bundle(AP[0]);
-    assert!(!after.needs_restart(&before));
+    assert_eq!(after.change_from(&before), ServiceChange::None);
     let version = |bundle: &Bundle| bundle.manifest().unwrap().version;
     assert!(version(&after) > version(&before));
     let limited = &after.link_info().unwrap().0[&link.id.to_string()];
