@@ -9,7 +9,7 @@ use hawser_endhost::probe::{Probe, Status, probe};
 use hawser_path::show::{self, Chosen, Entry, Listing};
 use hawser_path::{Explanation, Interface, Policy, Reason, Select, explain};
 use hawser_topology::{IsdAsn, parse_duration};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::address::one_as;
 use super::choose::{self, EpicArg};
@@ -81,58 +81,12 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         _ => args.paths.select.read()?,
     };
     process::runtime()?.block_on(async {
-        wait(&args).await;
-        let deadline = Instant::now() + args.timeout;
-        let late = |_| {
-            Failure::job(format!(
-                "no answer from the daemon or control service within {:?}: give it longer with --timeout, or mend it",
-                args.timeout
-            ))
-        };
-        let host = timeout_at(deadline, args.host.join());
-        let host = host.await.map_err(late)??;
-        let (local, dst) = (host.local_as(), args.destination);
-        let mut paths = Vec::new();
-        let (mut explanations, mut chosen, mut refused) = (Vec::new(), None, None);
-        if dst != local {
-            let known = choose::known(&host, dst, args.refresh);
-            paths = timeout_at(deadline, known).await.map_err(late)??;
-            let most = args.maxpaths.filter(|&most| most != 0);
-            if args.explain {
-                let all = order(&mut paths, policy.as_ref(), select, args.paths.select.most());
-                (explanations, chosen) = (all.0, Some(all.1));
-                refused = refused_by(&explanations);
-                paths.truncate(most.unwrap_or(usize::MAX));
-            } else {
-                refused = policy.and_then(|policy| keep(&mut paths, &policy));
-                let default = args.maxpaths.map_or(SHOWN, |_| usize::MAX);
-                paths.truncate(most.unwrap_or(default));
-                choose::sort(&mut paths);
-            }
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        // Do not send packets over paths that the policy forbids.
-        let allowed: Vec<bool> = (0..paths.len())
-            .map(|at| explanations.get(at).is_none_or(|one| !is_refused(one)))
-            .collect();
-        let probes = match args.no_probe {
-            true => Vec::new(),
-            false => {
-                let probed = paths.iter().zip(&allowed).filter(|(_, allowed)| **allowed);
-                let probed: Vec<Path> = probed.map(|(path, _)| path.clone()).collect();
-                probe(&host, &probed, left).await
-            }
-        };
-        let listing = Listing {
-            local_isd_as: local,
-            destination: dst,
-            paths: entries(&paths, &allowed, &probes, explanations),
-            selection: chosen,
-        };
-        if args.format.document(&listing)? {
+        let report = report(&args, policy.as_ref(), select).await?;
+        let (listing, dst) = (&report.listing, args.destination);
+        if args.format.document(listing)? {
             return Ok(ExitCode::SUCCESS);
         }
-        if dst == local {
+        if dst == listing.local_isd_as {
             outln!("Empty path, destination is local AS {dst}");
             return Ok(ExitCode::SUCCESS);
         }
@@ -140,21 +94,25 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         for line in listing.selection.iter().flat_map(heading) {
             outln!("{line}");
         }
-        for line in path_text::listing(&paths, &listing.paths, args.extended, args.format.paint()) {
+        let (paths, entries) = (&report.paths, &listing.paths);
+        for line in path_text::listing(paths, entries, args.extended, args.format.paint()) {
             outln!("{line}");
         }
-        let trouble = match (!allowed.contains(&true), args.no_probe) {
-            (true, _) if refused.is_some() => refused.map_or_else(String::new, |(count, reason)| {
-                format!("no path to {dst} is allowed: {count} left, the first by {reason}")
-            }),
-            (true, _) => {
+        let trouble = match (report.is_any_allowed, args.no_probe) {
+            (false, _) if report.refused.is_some() => {
+                report.refused.map_or_else(String::new, |(count, reason)| {
+                    format!("no path to {dst} is allowed: {count} left, the first by {reason}")
+                })
+            }
+            (false, _) => {
                 format!(
                     "no path found to {dst}: does the AS exist, are its links up? `hawser doctor \
                      {dst}` looks for the cause"
                 )
             }
-            (false, false) if !probes.iter().any(is_alive) => {
-                format!("no path alive: none of {} to {dst} answers", probes.len())
+            (true, false) if !report.is_any_alive => {
+                let probed = entries.iter().filter(|entry| entry.status.is_some());
+                format!("no path alive: none of {} to {dst} answers", probed.count())
             }
             _ => return Ok(ExitCode::SUCCESS),
         };
@@ -163,16 +121,42 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Waits until there is a path that is alive, or with `--no-probe` one at all; at most as long as
-/// requested. What is wrong then is for the report.
-async fn wait(args: &PathsArgs) {
+/// What is known of the paths to the destination.
+struct Report {
+    listing: Listing,
+    /// Those of the listing, in its order.
+    paths: Vec<Path>,
+    is_any_allowed: bool,
+    /// Whether a probe was answered.
+    is_any_alive: bool,
+    /// How many paths the policy refuses, and the first reason.
+    refused: Option<(usize, Reason)>,
+}
+
+/// The report, with `--wait` as soon as a path in it is alive, or there is one at all with
+/// `--no-probe`; at the latest when the time for it is over, whatever the report is then.
+async fn report(
+    args: &PathsArgs,
+    policy: Option<&Policy>,
+    select: Select,
+) -> Result<Report, Failure> {
     let began = Instant::now();
+    let waits = !args.wait.time().is_zero();
     let mut backoff = Backoff::new(INITIAL_BACKOFF, MAX_BACKOFF);
     let mut is_reported = false;
     loop {
+        // What is printed is what ended the wait: a service may start again between two looks.
+        let looked = look(args, policy, select.clone(), args.refresh || waits).await;
+        let is_final = match &looked {
+            Ok(report) => {
+                let is_here = report.listing.local_isd_as == args.destination;
+                is_here || report.is_any_alive || args.no_probe && report.is_any_allowed
+            }
+            Err(failure) => failure.is_wrong_use(),
+        };
         let left = args.wait.time().saturating_sub(began.elapsed());
-        if left.is_zero() || is_there(args, left).await {
-            return;
+        if is_final || left.is_zero() {
+            return looked;
         }
         if !std::mem::replace(&mut is_reported, true) {
             errln!(
@@ -184,21 +168,66 @@ async fn wait(args: &PathsArgs) {
     }
 }
 
-/// Whether there is a path, or something that waiting does not change.
-async fn is_there(args: &PathsArgs, left: Duration) -> bool {
-    let (dst, wait) = (args.destination, args.timeout.min(left));
-    let look = async {
-        let host = match args.host.join().await {
-            Ok(host) => host,
-            Err(failure) => return failure.is_wrong_use(),
-        };
-        if dst == host.local_as() {
-            return true;
-        }
-        let paths = choose::known(&host, dst, true).await.unwrap_or_default();
-        args.no_probe && !paths.is_empty() || probe(&host, &paths, wait).await.iter().any(is_alive)
+/// Looks paths up once, `refresh` for anew, and probes them.
+async fn look(
+    args: &PathsArgs,
+    policy: Option<&Policy>,
+    select: Select,
+    refresh: bool,
+) -> Result<Report, Failure> {
+    let deadline = Instant::now() + args.timeout;
+    let late = |_| {
+        Failure::job(format!(
+            "no answer from the daemon or control service within {:?}: give it longer with --timeout, or mend it",
+            args.timeout
+        ))
     };
-    timeout(wait, look).await.unwrap_or(false)
+    let host = timeout_at(deadline, args.host.join());
+    let host = host.await.map_err(late)??;
+    let (local, dst) = (host.local_as(), args.destination);
+    let mut paths = Vec::new();
+    let (mut explanations, mut chosen, mut refused) = (Vec::new(), None, None);
+    if dst != local {
+        let known = choose::known(&host, dst, refresh);
+        paths = timeout_at(deadline, known).await.map_err(late)??;
+        let most = args.maxpaths.filter(|&most| most != 0);
+        if args.explain {
+            let all = order(&mut paths, policy, select, args.paths.select.most());
+            (explanations, chosen) = (all.0, Some(all.1));
+            refused = refused_by(&explanations);
+            paths.truncate(most.unwrap_or(usize::MAX));
+        } else {
+            refused = policy.and_then(|policy| keep(&mut paths, policy));
+            let default = args.maxpaths.map_or(SHOWN, |_| usize::MAX);
+            paths.truncate(most.unwrap_or(default));
+            choose::sort(&mut paths);
+        }
+    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    // Do not send packets over paths that the policy forbids.
+    let allowed: Vec<bool> = (0..paths.len())
+        .map(|at| explanations.get(at).is_none_or(|one| !is_refused(one)))
+        .collect();
+    let probes = match args.no_probe {
+        true => Vec::new(),
+        false => {
+            let probed = paths.iter().zip(&allowed).filter(|(_, allowed)| **allowed);
+            let probed: Vec<Path> = probed.map(|(path, _)| path.clone()).collect();
+            probe(&host, &probed, left).await
+        }
+    };
+    Ok(Report {
+        listing: Listing {
+            local_isd_as: local,
+            destination: dst,
+            paths: entries(&paths, &allowed, &probes, explanations),
+            selection: chosen,
+        },
+        paths,
+        is_any_allowed: allowed.contains(&true),
+        is_any_alive: probes.iter().any(is_alive),
+        refused,
+    })
 }
 
 fn is_alive(probe: &Probe) -> bool {
