@@ -21,7 +21,7 @@ use hawser_path::Interface;
 use hawser_topology::{self as topology, AsDir, IsdAsn, Network};
 use tokio::process::Child;
 
-pub use self::carry::Carried;
+pub use self::carry::{Carried, Fetch};
 pub use self::server::Server;
 pub use self::shim::ShimPath;
 pub use self::shim_pair::ShimPair;

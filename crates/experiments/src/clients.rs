@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub use self::client::Client;
-use self::run::Host;
+pub use self::run::Host;
 use crate::error::ExperimentError;
 use crate::shape::{Columns, Experiment, Format, Observe, Results, Row, Section, Table};
 
@@ -89,13 +89,14 @@ impl Experiment for Comparison {
     }
 
     async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<Host, ExperimentError> {
-        Host::prepare(self)
+        let size = (self.bytes, self.piece);
+        Host::prepare(&self.program, size, self.folder.as_deref())
     }
 
     async fn measure(&self, host: &Host, case: &Installed) -> Result<Run, ExperimentError> {
         match case.version {
             None => Err(ExperimentError::Missing(case.client.remedy())),
-            Some(_) => host.run(case.client).await,
+            Some(_) => host.run(case.client, 1).await,
         }
     }
 

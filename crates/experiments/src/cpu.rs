@@ -23,18 +23,43 @@ impl Meter {
 
     /// Seconds of processor time since the beginning, of each process that took part.
     pub fn used(&self) -> Vec<f64> {
-        let used = self.0.iter();
-        let used = used.filter_map(|&(pid, before)| Some(seconds(pid)? - before));
-        let mut used: Vec<f64> = used.collect();
+        let mut used: Vec<f64> = self.since().collect();
         let all: f64 = used.iter().sum();
         used.retain(|used| *used > IDLE * all);
         used
+    }
+
+    /// Seconds of processor time since the beginning, of all processes together. Where there are many,
+    /// each has a small part.
+    pub fn total(&self) -> f64 {
+        self.since().sum()
+    }
+
+    /// Those of each process that has not ended.
+    fn since(&self) -> impl Iterator<Item = f64> {
+        let processes = self.0.iter();
+        processes.filter_map(|&(pid, before)| Some(seconds(pid)? - before))
     }
 }
 
 /// Processor time of a process so far, in seconds; `None` if it has ended.
 pub fn seconds(pid: u32) -> Option<f64> {
     read(&pid.to_string(), OWN)
+}
+
+/// The running processes that have an argument.
+pub fn with_argument(argument: &str) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let has_it = |pid: &u32| {
+        // One that has ended meanwhile has none.
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0)
+            .any(|one| one == argument.as_bytes())
+    };
+    pids.filter(has_it).collect()
 }
 
 /// Processor time of the children of this process that have ended, in seconds.
@@ -77,6 +102,13 @@ mod tests {
     }
 
     #[test]
+    fn processes_are_found_by_an_argument() {
+        let own = std::env::args().next().unwrap();
+        assert!(with_argument(&own).contains(&std::process::id()));
+        assert!(with_argument("an argument that no process has").is_empty());
+    }
+
+    #[test]
     fn this_process_uses_time() {
         let own = std::process::id();
         let meter = Meter::new([own, u32::MAX]);
@@ -86,5 +118,6 @@ mod tests {
             work = std::hint::black_box(work.wrapping_add(1));
         }
         assert_eq!(meter.used().len(), 1);
+        assert!(meter.total() > 0.0);
     }
 }

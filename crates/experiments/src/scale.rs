@@ -1,20 +1,26 @@
-//! How the cost of a byte grows: BitTorrent downloads that differ from one [`Case`] in one respect
-//! ([`Axis`]), and the processor time per byte of all processes.
+//! How the cost of a byte grows with what moves at once: downloads, streams, transfers and connections
+//! that differ in one respect ([`Axis`]) from a base case, and the processor time per byte of all
+//! processes. Growth is flat where the cost stays that of the base case.
 
+mod axis;
+mod bed;
 mod case;
+mod figure;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use hawser_torrent::CreateOptions;
 use serde_json::json;
 
-pub use self::case::{Axis, Case};
-use crate::bed::{Carried, TestBed};
-use crate::content::{Content, Load};
-use crate::error::{During, ExperimentError};
-use crate::experiment::select;
-use crate::scratch::Scratch;
-use crate::shape::{Columns, Experiment, Format, Observe, Results, Row, Section, Table};
+pub use self::axis::{Axis, Work};
+pub use self::bed::ScaleBed;
+pub use self::case::{Case, Shape};
+use crate::bed::Carried;
+use crate::error::ExperimentError;
+use crate::shape::{
+    Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Series, Table,
+};
 use crate::throughput::{Course, PerGigabyte};
 
 /// Two hosts behind a border router each, with Ethernet's MTU and offloads.
@@ -28,10 +34,12 @@ const FLAT: f64 = 0.15;
 pub struct Scale {
     /// The path of the `hawser` program.
     pub program: PathBuf,
-    /// The respects in which downloads differ from the base case.
+    /// The respects in which cases differ from their base case.
     pub axes: Vec<Axis>,
-    /// Bytes of the base case, from which all others differ in one respect.
+    /// Bytes of the downloads and transfers of a base case.
     pub bytes: u64,
+    /// How long streams and connections send.
+    pub time: Duration,
     /// Whether the whole range of each is measured.
     pub all: bool,
     /// Number of runs of each case.
@@ -39,8 +47,8 @@ pub struct Scale {
 }
 
 impl Experiment for Scale {
-    type Place = ();
-    type Bed = TestBed;
+    type Place = Work;
+    type Bed = ScaleBed;
     type Case = Case;
     type Run = Carried;
 
@@ -48,58 +56,27 @@ impl Experiment for Scale {
         self.repeat
     }
 
-    fn places(&self) -> Vec<()> {
-        vec![()]
+    /// The kinds of work of all axes, once each; downloads first.
+    fn places(&self) -> Vec<Work> {
+        let works: BTreeSet<Work> = self.axes.iter().map(|axis| axis.work()).collect();
+        works.into_iter().collect()
     }
 
-    fn cases(&self, (): &()) -> Vec<Case> {
-        let base = Case::base(self.bytes);
-        let axes = self.axes.iter();
-        let others = axes.flat_map(|axis| {
-            let values = axis.values(self.all).iter();
-            let cases = values.map(|&value| axis.case(base, value));
-            cases.filter(|case| !case.is_same(&base))
-        });
-        std::iter::once(base).chain(others).collect()
+    fn heading(&self, work: &Work) -> Option<String> {
+        // Alone, it needs none.
+        (self.places().len() > 1).then(|| self.about(*work))
     }
 
-    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<TestBed, ExperimentError> {
-        let (network, folder) = (COURSE.network()?, Scratch::create()?);
-        TestBed::up(network, "scale", &self.program, !COURSE.offload, folder)
+    fn cases(&self, work: &Work) -> Vec<Case> {
+        Case::all(*work, &self.axes, self.bytes, self.all)
     }
 
-    /// Runs the downloads of a case once, with seeders of their own.
-    async fn measure(&self, bed: &TestBed, case: &Case) -> Result<Carried, ExperimentError> {
-        let (from, to) = COURSE.ends()?;
-        // Each file exists twice: seeded, and downloaded.
-        let folder = Scratch::in_memory(2 * case.bytes)?;
-        let options = CreateOptions {
-            piece_length: Some(u32::try_from(case.piece).during("the piece length")?),
-            ..CreateOptions::default()
-        };
-        let mut ready = Vec::new();
-        for number in 0..case.torrents {
-            // Different torrents have different sizes, hence names.
-            let bytes = case.bytes / case.torrents + number;
-            let content = Content::generate(folder.path(), bytes)?;
-            let load = Load::new(content, folder.path(), &options, |_, _| {})?;
-            let mut seeders = Vec::new();
-            for _ in 0..case.peers {
-                let seeder = bed.seed(from, &load.torrent, &load.content.path, false);
-                seeders.push(seeder.await?);
-            }
-            ready.push((load, seeders));
-        }
-        let downloads = ready.iter().map(|(load, seeders)| {
-            let mut args = select("shortest", case.paths as u16);
-            // The download itself names its first seeder.
-            for seeder in &seeders[1..] {
-                args.extend(["--peer".to_owned(), seeder.address().to_owned()]);
-            }
-            (to, args, &*load.torrent, &seeders[..])
-        });
-        let downloads: Vec<_> = downloads.collect();
-        bed.downloads(&downloads, folder.path()).await
+    async fn set_up(&self, work: &Work, _: Observe<'_>) -> Result<ScaleBed, ExperimentError> {
+        ScaleBed::set_up(self, *work)
+    }
+
+    async fn measure(&self, bed: &ScaleBed, case: &Case) -> Result<Carried, ExperimentError> {
+        bed.measure(self, case).await
     }
 
     fn summary(&self, run: &Carried) -> String {
@@ -107,25 +84,53 @@ impl Experiment for Scale {
     }
 
     fn table(&self, results: &Results<Self>) -> Table {
-        let base = Case::base(self.bytes);
-        let section = Section::of("rows", self, results, &columns()).with_first("base");
-        let others = results.rows().flat_map(|(_, rows)| rows).skip(1);
-        let flat: Vec<Option<bool>> = others.map(|row| is_flat(&row)).collect();
+        let section = Section::of("rows", self, results, &columns());
+        let all = results.rows().flat_map(|(_, rows)| rows);
+        let flat = all.filter(|row| !is_base(row)).map(|row| is_flat(&row));
+        let flat: Vec<Option<bool>> = flat.collect();
         let beyond = flat.iter().filter(|flat| **flat == Some(false)).count();
+        let about = match self.places()[..] {
+            [work] => vec![self.about(work)],
+            _ => Vec::new(),
+        };
+        // The downloads come first, if there are any, and their base case is on no axis.
+        let has_base = results
+            .places
+            .first()
+            .is_some_and(|(work, _)| *work == Work::Downloads);
         Table {
             experiment: "scale",
             facts: vec![("repeat", self.repeat.into())],
-            about: vec![format!(
-                "base: {} in pieces of {}, one torrent, one seeder, one path",
-                Axis::Size.text(base.bytes),
-                Axis::Piece.text(base.piece)
-            )],
-            sections: vec![section],
+            about,
+            sections: vec![match has_base {
+                true => section.with_first("base"),
+                false => section,
+            }],
             notes: vec![format!(
                 "* beyond {:.0} % of the base case: {beyond} of {}",
                 100.0 * FLAT,
                 flat.len()
             )],
+        }
+    }
+
+    fn plot(&self, results: &Results<Self>) -> Result<Vec<Figure>, ExperimentError> {
+        figure::draw(self.repeat, results).map(Figure::only)
+    }
+}
+
+impl Scale {
+    fn about(&self, work: Work) -> String {
+        let base = Case::base(self.bytes).downloads;
+        let (bytes, piece) = (Axis::Size.text(base.bytes), Axis::Piece.text(base.piece));
+        match work {
+            Work::Downloads => {
+                format!("base: {bytes} in pieces of {piece}, one torrent, one seeder, one path")
+            }
+            Work::Flows => "QUIC streams at once, each between two processes".to_owned(),
+            Work::Senders => format!("{bytes} of zeros by bulk transfers into one receiver"),
+            Work::Connections => "TCP connections at once through a shim at either end".to_owned(),
+            Work::Tcp => format!("{bytes} in pieces of {piece} over TCP on this host"),
         }
     }
 }
@@ -139,24 +144,38 @@ fn columns<'a>() -> Columns<Row<'a, Scale>> {
             Some(axis) => axis.to_string(),
         })
         .text("value", Name, |row| row.case.value_text())
-        .json("paths", |row| row.case.paths)
-        .json("peers", |row| row.case.peers)
-        .json("torrents", |row| row.case.torrents)
-        .json("bytes", |row| row.case.bytes)
-        .json("piece", |row| row.case.piece)
+        .json("value", |row| row.case.value)
+        .both("client", "client", Name, |row| {
+            row.case
+                .client
+                .map_or_else(String::new, |client| client.to_string())
+        })
+        .json("paths", |row| row.case.downloads.paths)
+        .json("peers", |row| row.case.downloads.peers)
+        .json("leechers", |row| row.case.downloads.leechers)
+        .json("torrents", |row| row.case.downloads.torrents)
+        .json("bytes", |row| row.case.downloads.bytes)
+        .json("piece", |row| row.case.downloads.piece)
         .values("runs_gbit", Carried::gbit)
         .runs()
         .median("gbit", "Gbit/s", Number(2), Carried::gbit)
         .json("cpu_per_gb", |row| json!(PerGigabyte::of(&row.series.runs)))
-        .median(None, "CPU s/GB: seeder", Number(2), |run| {
+        .median(None, "CPU s/GB: sender", Number(2), |run| {
             run.per_gb(run.sender)
         })
-        .median(None, "leecher", Number(2), |run| run.per_gb(run.receiver))
+        .median(None, "receiver", Number(2), |run| run.per_gb(run.receiver))
         .median(None, "routers", Number(2), |run| {
             run.per_gb(run.routers.iter().sum())
         })
         .spread("cpu_spread", |run| run.per_gb(run.sender + run.receiver))
-        .both("ratio", "ratio", Number(2), ratio)
+        .both("ratio", "ratio", Number(2), ends_ratio)
+        .both("ratio_all", "of all", Number(2), |row| {
+            ratio(row, |cpu| cpu.all)
+        })
+        .both("ratio_routers", "of routers", Number(2), |row| {
+            ratio(row, |cpu| cpu.routers.iter().sum())
+        })
+        .both("ratio_gbit", "of Gbit/s", Number(2), gbit_ratio)
         .json("flat", is_flat)
         .text("", Text, |row| match is_flat(row) {
             Some(false) => "*",
@@ -164,25 +183,51 @@ fn columns<'a>() -> Columns<Row<'a, Scale>> {
         })
 }
 
-/// The processor time of seeders and leechers by that of the base case.
-fn ratio(row: &Row<'_, Scale>) -> Option<f64> {
-    row.case.axis?;
-    let [cost, base] = [&row.series.runs, &row.all.first()?.runs].map(|runs| {
+/// The case that another is compared with: the first at its place, of the same client.
+fn base<'a>(row: &Row<'a, Scale>) -> Option<&'a Series<Case, Carried>> {
+    let same = |series: &&Series<Case, Carried>| series.case.client == row.case.client;
+    row.all.iter().find(same)
+}
+
+fn is_base(row: &Row<'_, Scale>) -> bool {
+    base(row).is_some_and(|base| base.case == *row.case)
+}
+
+/// Processor time by that of the base case; `None` for that one, without it, and where it is none.
+fn ratio(row: &Row<'_, Scale>, of: impl Fn(&PerGigabyte) -> f64) -> Option<f64> {
+    if is_base(row) {
+        return None;
+    }
+    let [cost, base] = [&row.series.runs, &base(row)?.runs].map(|runs| {
         let cpu = PerGigabyte::of(runs)?;
-        Some(cpu.sender + cpu.receiver)
+        Some(of(&cpu))
     });
-    Some(cost? / base?)
+    base.filter(|base| *base > 0.0)
+        .and_then(|base| Some(cost? / base))
+}
+
+/// That of senders and receivers.
+fn ends_ratio(row: &Row<'_, Scale>) -> Option<f64> {
+    ratio(row, |cpu| cpu.sender + cpu.receiver)
+}
+
+/// Goodput by that of the base case.
+fn gbit_ratio(row: &Row<'_, Scale>) -> Option<f64> {
+    if is_base(row) {
+        return None;
+    }
+    let base = base(row)?.median(Carried::gbit)?;
+    Some(row.series.median(Carried::gbit)? / base)
 }
 
 /// Whether the ratio is within [`FLAT`] of 1.
 fn is_flat(row: &Row<'_, Scale>) -> Option<bool> {
-    ratio(row).map(|ratio| (ratio - 1.0).abs() <= FLAT)
+    ends_ratio(row).map(|ratio| (ratio - 1.0).abs() <= FLAT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Series;
 
     fn series(case: Case, cpu: Option<f64>) -> Series<Case, Carried> {
         let run = cpu.map(|cpu| Carried {
@@ -206,14 +251,15 @@ mod tests {
             program: PathBuf::new(),
             axes: vec![Axis::Piece],
             bytes: 256_000_000,
+            time: Duration::from_secs(1),
             all: false,
             repeat: 1,
         };
-        let cases = scale.cases(&()).into_iter();
+        let cases = scale.cases(&Work::Downloads).into_iter();
         let costs = [Some(1.0), Some(1.1), Some(1.2), None];
         let all = cases.zip(costs).map(|(case, cpu)| series(case, cpu));
         let results = Results {
-            places: vec![((), all.collect())],
+            places: vec![(Work::Downloads, all.collect())],
         };
         let table = serde_json::to_value(scale.table(&results)).unwrap();
         let flat: Vec<_> = (0..3).map(|index| &table["rows"][index]["flat"]).collect();
@@ -226,9 +272,6 @@ mod tests {
         assert_eq!(table["base"]["cpu_per_gb"]["all"], 2.0);
         assert_eq!(table["rows"][2]["cpu_per_gb"], json!(null));
         let text = scale.table(&results).to_string();
-        assert!(
-            text.contains("1.20  *\n") && text.contains("1 of 3"),
-            "{text}"
-        );
+        assert!(text.contains("  *\n") && text.contains("1 of 3"), "{text}");
     }
 }

@@ -74,6 +74,12 @@ pub struct TransferPath {
 /// --samples` prints.
 #[derive(Debug, Deserialize)]
 pub struct BulkReport {
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Time from the first path lookup to the last byte.
+    pub seconds: f64,
+    /// Processor time of the sending process, in seconds.
+    pub cpu_seconds: f64,
     /// The paths that were used.
     pub paths: Vec<BulkPath>,
     /// Progress about ten times a second.

@@ -66,6 +66,40 @@ fn downloads_are_compared_as_they_grow() {
 }
 
 #[test]
+fn what_moves_at_once_is_compared_as_it_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("growth.svg");
+    let mut args = vec![
+        "bench", "scale", "--repeat", "1", "--size", "8MiB", "--json",
+    ];
+    args.extend(["--plot", figure.to_str().unwrap()]);
+    args.extend(["--only", "flows,senders,shim,tcp-peers", "--time", "1s"]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    assert_eq!(table["base"], Value::Null, "{table}");
+    let rows = table["rows"].as_array().unwrap();
+    for axis in ["flows", "senders", "shim", "tcp-peers"] {
+        let own = |row: &&Value| {
+            let others = ["libtorrent", "rqbit"];
+            let is_other = others.iter().any(|other| row["client"] == *other);
+            row["axis"] == axis && !is_other
+        };
+        let rows: Vec<_> = rows.iter().filter(own).collect();
+        let values: Vec<_> = rows.iter().map(|row| row["value"].as_u64()).collect();
+        assert_eq!(values, [1, 4, 16].map(Some), "{axis}");
+        let base = figures(rows[0]);
+        for row in &rows[1..] {
+            let ratios = ["ratio", "ratio_gbit"].map(|name| row[name].as_f64().unwrap());
+            let (gbit, cost) = figures(row);
+            assert!((ratios[0] - cost / base.1).abs() < 1e-9, "{row}");
+            assert!((ratios[1] - gbit / base.0).abs() < 1e-9, "{row}");
+        }
+    }
+    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
+}
+
+#[test]
 fn bulk_transfer_is_measured_over_time() {
     let folder = tempfile::tempdir().unwrap();
     let figure = folder.path().join("distance.svg");

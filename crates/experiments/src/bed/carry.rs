@@ -52,6 +52,19 @@ impl Carried {
     }
 }
 
+/// A download of several that run at once.
+#[derive(Debug, Clone)]
+pub struct Fetch<'a> {
+    /// The AS of the leecher.
+    pub to: IsdAsn,
+    /// Further arguments of `hawser get`.
+    pub args: Vec<String>,
+    /// The `.torrent` file.
+    pub torrent: &'a Path,
+    /// The first seeder; arguments name more.
+    pub seeder: &'a Server,
+}
+
 /// What `hawser perf --json` prints.
 #[derive(Deserialize)]
 struct PerfReport {
@@ -239,27 +252,21 @@ impl TestBed {
         })
     }
 
-    /// Runs downloads at once into `folder`, each of a torrent from the first of its seeders, in an AS
-    /// and with further arguments of `hawser get`.
+    /// Runs downloads at once, each into a folder of its own below `folder`. The processor time of their
+    /// seeders is that since `seeders` began.
     pub async fn downloads(
         &self,
-        downloads: &[(IsdAsn, Vec<String>, &Path, &[Server])],
+        downloads: &[Fetch<'_>],
+        seeders: &Meter,
         folder: &Path,
     ) -> Result<Carried, ExperimentError> {
-        let into = tempfile::tempdir_in(folder).during("making a folder for downloads")?;
-        let seeders = downloads
-            .iter()
-            .map(|(_, _, _, seeders)| Server::meter(seeders));
-        let seeders: Vec<Meter> = seeders.collect();
         let routers = self.meter_routers()?;
-        let into = into.path();
-        let gets = downloads
-            .iter()
-            .map(|(to, args, torrent, seeders)| async move {
-                let seeder = seeders.first();
-                let seeder = seeder.ok_or_else(|| ExperimentError::step("there is no seeder"))?;
-                self.get((*to, args), seeder, torrent, into, false).await
-            });
+        let gets = downloads.iter().map(|fetch| async move {
+            let into = tempfile::tempdir_in(folder).during("making a folder for a download")?;
+            let to = (fetch.to, &*fetch.args);
+            self.get(to, fetch.seeder, fetch.torrent, into.path(), false)
+                .await
+        });
         let reports = try_join_all(gets).await?;
         let carried = |path: &&TransferPath| path.bytes > 0;
         let paths = |report: &TransferReport| report.paths.iter().filter(carried).count();
@@ -269,7 +276,7 @@ impl TestBed {
                 .iter()
                 .map(|report| report.seconds)
                 .fold(0.0, f64::max),
-            sender: seeders.iter().flat_map(Meter::used).sum(),
+            sender: seeders.total(),
             receiver: reports.iter().map(|report| report.cpu_seconds).sum(),
             routers: routers.used(),
             paths: reports.iter().map(paths).max().unwrap_or(0),
@@ -277,7 +284,7 @@ impl TestBed {
     }
 
     /// Begins to measure the processor time of all border routers.
-    fn meter_routers(&self) -> Result<Meter, ExperimentError> {
+    pub(crate) fn meter_routers(&self) -> Result<Meter, ExperimentError> {
         let status = self.lab.status().map_err(ExperimentError::step)?;
         let routers = status.ases.iter().flat_map(|as_| &as_.routers);
         let processes = routers.filter_map(|router| router.process.pid?.try_into().ok());

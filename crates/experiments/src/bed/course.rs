@@ -43,7 +43,7 @@ struct PerfServed {
 
 impl TestBed {
     /// Sends `bytes` bytes from memory to a server of [`TestBed::receive_bulk`], over at most `paths`
-    /// paths. Its key is in the bed's folder.
+    /// paths.
     pub async fn send_bulk(
         &self,
         from: IsdAsn,
@@ -59,7 +59,9 @@ impl TestBed {
             "--samples",
         ]);
         send.args(["--zeros", &bytes.to_string(), "--paths", &paths.to_string()]);
-        send.arg("--key").arg(self.folder().join("sender.key"));
+        // A key of its own: senders may start together.
+        let own = tempfile::tempdir_in(self.folder()).during("making a folder for a key")?;
+        send.arg("--key").arg(own.path().join("sender.key"));
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
         parse(&text, "the report of hawser send")

@@ -67,6 +67,19 @@ impl TestBed {
         self.server(isd_as, seed, "listening_tcp").await
     }
 
+    /// Starts a seeder for SCION peers that serves this many leechers at once, at least one.
+    pub async fn seed_to(
+        &self,
+        isd_as: IsdAsn,
+        (torrent, content): (&Path, &Path),
+        leechers: u64,
+    ) -> Result<Server, ExperimentError> {
+        let mut seed = Command::new(&self.program);
+        seed.arg("seed").arg(torrent).arg(content).arg("--json");
+        seed.args(["--slots", &leechers.to_string()]);
+        self.server(isd_as, seed, "listening").await
+    }
+
     /// Starts a server that takes bulk transfers and writes nothing. Its key is in the bed's folder.
     pub async fn receive_bulk(&self, isd_as: IsdAsn) -> Result<Server, ExperimentError> {
         let mut receive = Command::new(&self.program);

@@ -11,6 +11,7 @@ use tokio::process::{Child, ChildStdout};
 
 use super::server::first_line;
 use super::{Messages, TestBed, output, start};
+use crate::cpu::{self, Meter};
 use crate::error::{During, ExperimentError};
 
 /// What a shim is brought up with.
@@ -150,6 +151,12 @@ impl Shim<'_> {
         }
         let paths = status.sessions.into_iter().flat_map(|one| one.paths);
         Ok(paths.collect())
+    }
+
+    /// Begins to measure the processor time of its processes: the carrier, and the holder that outlives
+    /// it. Their command lines name it, which others do not.
+    pub fn meter(&self) -> Meter {
+        Meter::new(cpu::with_argument(&self.name))
     }
 
     /// Takes it down.

@@ -7,6 +7,7 @@ use hawser_topology::IsdAsn;
 
 use super::TestBed;
 use super::shim::{Shim, ShimOptions, ShimPath};
+use crate::cpu::Meter;
 use crate::error::{During, ExperimentError};
 
 /// Shims of a sender and of a receiver. TCP programs of the sender reach those of the receiver at
@@ -27,6 +28,11 @@ impl ShimPair<'_> {
     /// When it does not say, or a connection failed.
     pub async fn paths(&self) -> Result<Vec<ShimPath>, ExperimentError> {
         self.sender.paths().await
+    }
+
+    /// Begins to measure the processor time of the processes of each, the sender's first.
+    pub fn meters(&self) -> [Meter; 2] {
+        [&self.sender, &self.receiver].map(Shim::meter)
     }
 
     /// Takes both down.

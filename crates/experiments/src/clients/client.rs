@@ -37,13 +37,15 @@ pub(super) struct Transfer<'a> {
     pub name: &'a str,
     /// The folder to download into.
     pub output: &'a Path,
-    /// The ports of the seeder and the leecher on 127.0.0.1.
-    pub ports: [u16; 2],
+    /// The ports of the seeders on 127.0.0.1.
+    pub seeders: &'a [u16],
+    /// The port of the leecher.
+    pub leecher: u16,
 }
 
 impl Client {
     /// The version of the installed client; `None` if it is not installed.
-    pub(super) fn version(self, program: &Path) -> Option<String> {
+    pub(crate) fn version(self, program: &Path) -> Option<String> {
         let mut command = match self {
             Self::Hawser => Command::new(program),
             Self::Rqbit => Command::new("rqbit"),
@@ -58,7 +60,7 @@ impl Client {
     }
 
     /// How to install it.
-    pub(super) fn remedy(self) -> &'static str {
+    pub(crate) fn remedy(self) -> &'static str {
         match self {
             Self::Hawser => "this program does not run",
             Self::Rqbit => "not installed: `cargo install rqbit`, and have it in PATH",
@@ -66,9 +68,8 @@ impl Client {
         }
     }
 
-    /// The seeder's command.
-    pub(super) fn seed(self, transfer: &Transfer<'_>) -> Command {
-        let [port, _] = transfer.ports;
+    /// The command of the seeder at `port`.
+    pub(super) fn seed(self, transfer: &Transfer<'_>, port: u16) -> Command {
         match self {
             Self::Hawser => {
                 let mut command = Command::new(transfer.program);
@@ -83,28 +84,37 @@ impl Client {
                 command.arg(transfer.torrent);
                 command
             }
-            Self::Libtorrent => libtorrent("seed", transfer.seeded, transfer),
+            Self::Libtorrent => libtorrent("seed", transfer.seeded, transfer, &[port]),
         }
     }
 
     /// The leecher's command, which ends once everything is verified.
     pub(super) fn get(self, transfer: &Transfer<'_>) -> Command {
-        let [of_seeder, port] = transfer.ports;
-        let peer = format!("127.0.0.1:{of_seeder}");
+        let peers = transfer.seeders.iter();
+        let peers = peers.map(|port| format!("127.0.0.1:{port}"));
         match self {
             Self::Hawser => {
                 let mut command = Command::new(transfer.program);
                 command.arg("get").arg(transfer.torrent).arg("-o");
-                command.arg(transfer.output).args(["--peer", &peer]);
+                command.arg(transfer.output);
+                for peer in peers {
+                    command.args(["--peer", &peer]);
+                }
                 command
             }
             Self::Rqbit => {
-                let mut command = rqbit(port);
-                command.args(["--exit-on-finish", "--initial-peers", &peer, "-o"]);
+                let mut command = rqbit(transfer.leecher);
+                let peers: Vec<String> = peers.collect();
+                let peers = peers.join(",");
+                command.args(["--exit-on-finish", "--initial-peers", &peers, "-o"]);
                 command.arg(transfer.output).arg(transfer.torrent);
                 command
             }
-            Self::Libtorrent => libtorrent("get", transfer.output, transfer),
+            Self::Libtorrent => {
+                let own = [transfer.leecher];
+                let ports: Vec<u16> = own.iter().chain(transfer.seeders).copied().collect();
+                libtorrent("get", transfer.output, transfer, &ports)
+            }
         }
     }
 }
@@ -118,11 +128,11 @@ fn rqbit(port: u16) -> Command {
     command
 }
 
-fn libtorrent(action: &str, folder: &Path, transfer: &Transfer<'_>) -> Command {
+fn libtorrent(action: &str, folder: &Path, transfer: &Transfer<'_>, ports: &[u16]) -> Command {
     let mut command = Command::new(python().unwrap_or(PYTHONS[0]));
     command.args(["-c", LIBTORRENT, action]);
     command.arg(transfer.torrent).arg(folder);
-    command.args(transfer.ports.map(|port| port.to_string()));
+    command.args(ports.iter().map(u16::to_string));
     command
 }
 

@@ -1,12 +1,12 @@
-# Seeds or downloads one torrent: python3 -c ... seed|get TORRENT FOLDER SEEDER_PORT LEECHER_PORT
+# Seeds or downloads one torrent: python3 -c ... seed|get TORRENT FOLDER OWN_PORT [SEEDER_PORT...]
 import os
 import sys
 
 import libtorrent as lt
 
-action, torrent, folder, seeder, leecher = sys.argv[1:]
+action, torrent, folder, own, *seeders = sys.argv[1:]
 seeds = action == "seed"
-interface = "127.0.0.1:" + (seeder if seeds else leecher)
+interface = "127.0.0.1:" + own
 settings = lt.high_performance_seed()
 settings.update({
     # A seeder listens once it has checked its files: a connection before that would fail, and be
@@ -18,6 +18,8 @@ settings.update({
     "enable_natpmp": False,
     "enable_incoming_utp": False,
     "enable_outgoing_utp": False,
+    # Seeders have one address.
+    "allow_multiple_connections_per_ip": True,
     # No encryption.
     "in_enc_policy": 2,
     "out_enc_policy": 2,
@@ -39,7 +41,8 @@ while True:
             if seeds:
                 session.apply_settings({"listen_interfaces": interface})
             else:
-                handle.connect_peer(("127.0.0.1", int(seeder)))
+                for seeder in seeders:
+                    handle.connect_peer(("127.0.0.1", int(seeder)))
         if isinstance(alert, lt.torrent_error_alert):
             sys.exit(str(alert))
         if isinstance(alert, lt.torrent_finished_alert) and not seeds:

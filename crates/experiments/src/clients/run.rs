@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
+use super::Run;
 use super::client::{Client, Transfer};
-use super::{Comparison, Run};
 use crate::content::Content;
 use crate::cpu;
 use crate::error::{During, ExperimentError};
@@ -41,26 +41,31 @@ impl Bed for Host {
 }
 
 impl Host {
-    /// Makes the file to be transferred, and its torrent.
-    pub(super) fn prepare(comparison: &Comparison) -> Result<Self, ExperimentError> {
-        let scratch = match &comparison.folder {
+    /// Makes the file of `bytes` bytes to be transferred, and its torrent with pieces of `piece` bytes,
+    /// or of a size chosen by that of the file; in `folder`, or else in memory.
+    pub(crate) fn prepare(
+        program: &Path,
+        (bytes, piece): (u64, Option<u64>),
+        folder: Option<&Path>,
+    ) -> Result<Self, ExperimentError> {
+        let scratch = match folder {
             Some(folder) => Scratch::create_in(folder)?,
             // The seeded file and the downloaded one.
-            None => Scratch::in_memory(2 * comparison.bytes)?,
+            None => Scratch::in_memory(2 * bytes)?,
         };
-        let content = Content::generate(scratch.path(), comparison.bytes)?;
+        let content = Content::generate(scratch.path(), bytes)?;
         let torrent = scratch.path().join("content.torrent");
-        let mut create = Command::new(&comparison.program);
+        let mut create = Command::new(program);
         create.args(["torrent", "create"]).arg(&content.path);
         create.arg("-o").arg(&torrent).stdout(Stdio::null());
-        if let Some(piece) = comparison.piece {
+        if let Some(piece) = piece {
             create.args(["--piece-length", &piece.to_string()]);
         }
         let step = "making the torrent";
         let made = create.status().during(step)?;
         match made.success() {
             true => Ok(Self {
-                program: comparison.program.clone(),
+                program: program.to_owned(),
                 content,
                 torrent,
                 scratch,
@@ -69,36 +74,60 @@ impl Host {
         }
     }
 
-    /// Transfers the file once.
-    pub(super) async fn run(&self, client: Client) -> Result<Run, ExperimentError> {
+    /// Transfers the file once from `seeders` seeders, all by the same client.
+    ///
+    /// # Errors
+    /// When a process fails or is too slow, or the downloaded file differs.
+    pub(crate) async fn run(&self, client: Client, seeders: u64) -> Result<Run, ExperimentError> {
         let output = self.scratch.path().join("output");
         std::fs::create_dir(&output).during(output.display())?;
-        let run = self.transfer(client, &output).await;
+        let run = self.transfer(client, seeders, &output).await;
         std::fs::remove_dir_all(&output).during(output.display())?;
         run
     }
 
-    async fn transfer(&self, client: Client, output: &Path) -> Result<Run, ExperimentError> {
+    async fn transfer(
+        &self,
+        client: Client,
+        seeders: u64,
+        output: &Path,
+    ) -> Result<Run, ExperimentError> {
         let name = self.content.path.file_name();
         let name = name.and_then(|name| name.to_str()).unwrap_or_default();
+        let ports = (0..seeders)
+            .map(|_| free_port())
+            .collect::<Result<Vec<_>, _>>()?;
         let transfer = Transfer {
             program: &self.program,
             torrent: &self.torrent,
             seeded: self.scratch.path(),
             name,
             output,
-            ports: [free_port()?, free_port()?],
+            seeders: &ports,
+            leecher: free_port()?,
         };
-        let patience = self.content.bytes as f64 / SLOWEST;
+        // Seeders verify the file at the same time.
+        let patience = seeders.max(1) as f64 * self.content.bytes as f64 / SLOWEST;
         let patience = Duration::from_secs(10) + Duration::from_secs_f64(patience);
-        let mut seeder = self.start(client, "seeder", client.seed(&transfer))?;
-        seeder.wait_until_ready(transfer.ports[0], patience).await?;
-        let before = (seeder.cpu()?, of_children()?);
+        let mut processes = Vec::new();
+        for (number, &port) in ports.iter().enumerate() {
+            let role = format!("seeder {}", number + 1);
+            processes.push(self.start(client, role, client.seed(&transfer, port))?);
+        }
+        for (seeder, &port) in processes.iter_mut().zip(&ports) {
+            seeder.wait_until_ready(port, patience).await?;
+        }
+        let used = |processes: &[Process]| {
+            let all = processes.iter().map(Process::cpu);
+            let all = all.sum::<Result<f64, _>>()?;
+            Ok::<_, ExperimentError>((all, of_children()?))
+        };
+        let before = used(&processes)?;
         let begun = Instant::now();
-        let mut leecher = self.start(client, "leecher", client.get(&transfer))?;
+        let mut leecher = self.start(client, "leecher".to_owned(), client.get(&transfer))?;
         leecher.wait(patience).await?;
         let seconds = begun.elapsed().as_secs_f64();
-        let after = (seeder.cpu()?, of_children()?);
+        let after = used(&processes)?;
         if !self.content.matches(&output.join(name))? {
             let differs = "the downloaded file differs from the seeded one";
             return Err(ExperimentError::Step(format!("{client}: {differs}")));
@@ -115,7 +144,7 @@ impl Host {
     fn start(
         &self,
         client: Client,
-        role: &'static str,
+        role: String,
         mut command: Command,
     ) -> Result<Process, ExperimentError> {
         let what = format!("the {role} {client}");

@@ -10,7 +10,7 @@ use super::carrier::Carrier;
 use super::course::Course;
 use super::figure;
 use super::per_gigabyte::PerGigabyte;
-use crate::bed::{Carried, Server, Shared, TestBed};
+use crate::bed::{Carried, Fetch, Server, Shared, TestBed};
 use crate::content::{Content, Load};
 use crate::error::ExperimentError;
 use crate::experiment::select;
@@ -120,8 +120,15 @@ impl Experiment for Matrix {
             Carrier::TorrentIp => (&servers.seeders[0], Vec::new()),
             Carrier::Torrent(paths) => (&servers.seeders[1], select("shortest", paths.into())),
         };
-        let download = (to, args, &*servers.load.torrent, &seeders[..]);
-        bed.downloads(&[download], bed.folder()).await
+        let seeder = seeders.first();
+        let fetch = Fetch {
+            to,
+            args,
+            torrent: &servers.load.torrent,
+            seeder: seeder.ok_or_else(|| ExperimentError::step("there is no seeder"))?,
+        };
+        let meter = Server::meter(seeders);
+        bed.downloads(&[fetch], &meter, bed.folder()).await
     }
 
     fn summary(&self, run: &Carried) -> String {
