@@ -68,7 +68,7 @@ impl Book {
             }
         }
         let directions = capacity.len();
-        capacity.extend(vec![options.host_rate as f64 / 8.0; 2 * hosts.len()]);
+        capacity.extend(vec![options.hosts.rate as f64 / 8.0; 2 * hosts.len()]);
         Self {
             paths: NetworkPaths::new(network),
             links,

@@ -43,8 +43,18 @@ pub(crate) fn hosts(
     base: Instant,
 ) -> Result<Vec<Host>, SimulateError> {
     let rng = |purpose| generator(options.seed, purpose);
-    let seeders = places(network, &options.seeders_in, options.seeders, rng(1))?;
-    let leechers = places(network, &options.leechers_in, options.leechers, rng(2))?;
+    let seeders = places(
+        network,
+        &options.hosts.seeders_in,
+        options.hosts.seeders,
+        rng(1),
+    )?;
+    let leechers = places(
+        network,
+        &options.hosts.leechers_in,
+        options.hosts.leechers,
+        rng(2),
+    )?;
     let (mut rng, mut seeds) = (rng(3), rng(5));
     let mut host = |isd_as, arrives, pieces, goal| Host {
         isd_as,
@@ -73,7 +83,7 @@ pub(crate) fn hosts(
         let arrives = options.arrive.mul_f64(rng.f64());
         let pieces = Pieces::none(options.size, at as u64);
         hosts.push(Host {
-            rides_free: at < options.free_riders,
+            rides_free: at < options.hosts.free_riders,
             ..host(isd_as, arrives, pieces, Goal::Fetching)
         });
     }

@@ -39,6 +39,6 @@ pub use hawser_manager::SelectBy;
 pub use self::choose::Decided;
 pub use self::fair::max_min;
 pub use self::generate::{MAX_ASES, generate};
-pub use self::options::{Options, STEP, SimulateError};
+pub use self::options::{Hosts, Options, STEP, SimulateError};
 pub use self::outcome::{Completion, Goodput, Outcome, Shared};
 pub use self::simulate::{Progress, decisions, simulate};

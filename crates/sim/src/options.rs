@@ -15,12 +15,8 @@ pub const STEP: Duration = Duration::from_millis(100);
 pub struct Options {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Number of leechers.
-    pub leechers: usize,
-    /// How many of the leechers send nothing to others.
-    pub free_riders: usize,
-    /// Number of seeders, which stay to the end.
-    pub seeders: usize,
+    /// The hosts.
+    pub hosts: Hosts,
     /// Bytes of the content.
     pub size: u64,
     /// Leechers join at random times from the beginning until this time.
@@ -40,21 +36,43 @@ pub struct Options {
     pub slots: usize,
     /// Rate in bit/s of links without one.
     pub default_rate: u64,
+}
+
+/// The hosts of a swarm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hosts {
+    /// Number of leechers.
+    pub leechers: usize,
+    /// How many of the leechers send nothing to others.
+    pub free_riders: usize,
+    /// Number of seeders, which stay to the end.
+    pub seeders: usize,
     /// Rate in bit/s of each host, out and in.
-    pub host_rate: u64,
+    pub rate: u64,
     /// The ASes of seeders, in turn; if empty, random non-core ASes without child ASes.
     pub seeders_in: Vec<IsdAsn>,
     /// The ASes of leechers, in the same manner.
     pub leechers_in: Vec<IsdAsn>,
 }
 
+impl Default for Hosts {
+    fn default() -> Self {
+        Self {
+            leechers: 100,
+            free_riders: 0,
+            seeders: 1,
+            rate: 1_000_000_000,
+            seeders_in: Vec::new(),
+            leechers_in: Vec::new(),
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             seed: 1,
-            leechers: 100,
-            free_riders: 0,
-            seeders: 1,
+            hosts: Hosts::default(),
             size: 64 << 20,
             arrive: Duration::from_secs(10),
             duration: Duration::from_secs(600),
@@ -64,9 +82,6 @@ impl Default for Options {
             peers: 8,
             slots: DEFAULT_SLOTS,
             default_rate: 1_000_000_000,
-            host_rate: 1_000_000_000,
-            seeders_in: Vec::new(),
-            leechers_in: Vec::new(),
         }
     }
 }
@@ -92,20 +107,21 @@ pub enum SimulateError {
 impl Options {
     pub(crate) fn check(&self) -> Result<(), SimulateError> {
         let counts = [
-            ("the number of leechers", self.leechers as u64),
-            ("the number of seeders", self.seeders as u64),
+            ("the number of leechers", self.hosts.leechers as u64),
+            ("the number of seeders", self.hosts.seeders as u64),
             ("the size", self.size),
             ("the number of paths", self.paths as u64),
             ("the number of known paths", self.known as u64),
             ("the number of slots", self.slots as u64),
             ("the default rate", self.default_rate),
-            ("the hosts' rate", self.host_rate),
+            ("the hosts' rate", self.hosts.rate),
         ];
         match counts.iter().find(|(_, count)| *count == 0) {
             Some((what, _)) => Err(SimulateError::Zero(what)),
-            None if self.free_riders > self.leechers => {
-                Err(SimulateError::FreeRiders(self.free_riders, self.leechers))
-            }
+            None if self.hosts.free_riders > self.hosts.leechers => Err(SimulateError::FreeRiders(
+                self.hosts.free_riders,
+                self.hosts.leechers,
+            )),
             None => Ok(()),
         }
     }

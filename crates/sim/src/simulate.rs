@@ -60,7 +60,7 @@ fn run(
     while swarm.now() < options.duration {
         let finished = swarm.leechers().iter().filter(|one| one.finished.is_some());
         let finished = finished.count();
-        if finished == options.leechers {
+        if finished == options.hosts.leechers {
             break;
         }
         if swarm.now().subsec_nanos() == 0 {

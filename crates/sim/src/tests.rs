@@ -31,14 +31,17 @@ fn isd_as(text: &str) -> IsdAsn {
 
 fn fig_9() -> (Network, Options) {
     let options = Options {
-        leechers: 2,
+        hosts: Hosts {
+            leechers: 2,
+            seeders_in: vec![isd_as("1-ff00:0:5")],
+            leechers_in: vec![isd_as("1-ff00:0:1"), isd_as("1-ff00:0:4")],
+            ..Hosts::default()
+        },
         size: 25_000_000,
         arrive: Duration::ZERO,
         select: "latency".parse().unwrap(),
         paths: 1,
         peers: 0,
-        seeders_in: vec![isd_as("1-ff00:0:5")],
-        leechers_in: vec![isd_as("1-ff00:0:1"), isd_as("1-ff00:0:4")],
         ..Options::default()
     };
     (Network::parse(FIG_9).unwrap(), options)
@@ -97,8 +100,11 @@ fn busy(seed: u64) -> (Network, Options) {
     let network = Network::parse(&generate(30, 5)).unwrap();
     let options = Options {
         seed,
-        leechers: 25,
-        seeders: 2,
+        hosts: Hosts {
+            leechers: 25,
+            seeders: 2,
+            ..Hosts::default()
+        },
         size: 20_000_000,
         arrive: Duration::from_secs(5),
         duration: Duration::from_secs(120),
@@ -137,9 +143,13 @@ fn nothing_is_lost_and_no_link_carries_more_than_it_can() {
             }
         }
         let carried = swarm.total().bytes;
-        assert_eq!(carried, options.size * options.leechers as u64, "{by}");
+        assert_eq!(
+            carried,
+            options.size * options.hosts.leechers as u64,
+            "{by}"
+        );
         let outcome = outcome::Outcome::of(&swarm, by);
-        assert_eq!(outcome.finished, options.leechers);
+        assert_eq!(outcome.finished, options.hosts.leechers);
         assert_eq!(outcome.delivered_bytes, carried);
         assert!(outcome.jain <= 1.0 && outcome.shared.iter().all(|one| one.utilisation <= 1.0));
     }
@@ -149,7 +159,7 @@ fn nothing_is_lost_and_no_link_carries_more_than_it_can() {
 fn leechers_help_each_other() {
     // Alone the seeder needs 20 s for four times 100 Mbit over its two links of 10 Mbit/s.
     let (network, mut options) = fig_9();
-    options.leechers = 4;
+    options.hosts.leechers = 4;
     options.size = 12_500_000;
     options.paths = 2;
     options.select = Select::disjoint();
@@ -170,16 +180,16 @@ fn free_riders_wait_for_those_that_give() {
     // Three seeders spread new pieces faster than leechers can fetch them: with one, those that give
     // soon have all that is there, wait for it, and what they could send is left to free riders.
     let (network, mut options) = fig_9();
-    options.leechers = 20;
-    options.free_riders = 10;
+    options.hosts.leechers = 20;
+    options.hosts.free_riders = 10;
     options.size = 40_000_000;
-    options.seeders = 3;
+    options.hosts.seeders = 3;
     options.peers = 20;
     options.slots = 4;
-    options.host_rate = 2_000_000;
+    options.hosts.rate = 2_000_000;
     options.paths = 2;
     options.duration = Duration::from_secs(3000);
-    options.leechers_in = vec![isd_as("1-ff00:0:1"), isd_as("1-ff00:0:4")];
+    options.hosts.leechers_in = vec![isd_as("1-ff00:0:1"), isd_as("1-ff00:0:4")];
     for by in BOTH {
         let mut riding = 0.0;
         let mut giving = 0.0;
@@ -211,21 +221,17 @@ fn options_that_do_not_fit_are_rejected() {
     let (network, options) = fig_9();
     let refused =
         |options: &Options| simulate(&network, options, SelectBy::Uploader, |_| {}).unwrap_err();
-    let nowhere = Options {
-        seeders_in: vec![isd_as("7-ff00:0:1")],
-        ..options.clone()
+    let with = |change: fn(&mut Hosts)| {
+        let mut options = options.clone();
+        change(&mut options.hosts);
+        refused(&options)
     };
-    assert_eq!(refused(&nowhere), SimulateError::NoAs(isd_as("7-ff00:0:1")));
-    let none = Options {
-        leechers: 0,
-        ..options.clone()
-    };
-    assert!(refused(&none).to_string().contains("leechers is 0"));
-    let riders = Options {
-        free_riders: 3,
-        ..options.clone()
-    };
-    assert_eq!(refused(&riders), SimulateError::FreeRiders(3, 2));
+    let nowhere = with(|hosts| hosts.seeders_in = vec![isd_as("7-ff00:0:1")]);
+    assert_eq!(nowhere, SimulateError::NoAs(isd_as("7-ff00:0:1")));
+    let none = with(|hosts| hosts.leechers = 0);
+    assert!(none.to_string().contains("leechers is 0"));
+    let riders = with(|hosts| hosts.free_riders = 3);
+    assert_eq!(riders, SimulateError::FreeRiders(3, 2));
     let mut apart = network.clone();
     apart.links.truncate(2);
     let error = simulate(&apart, &options, SelectBy::Downloader, |_| {}).unwrap_err();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, ValueEnum};
 use hawser_path::Select;
-use hawser_sim::{Completion, Options, Outcome, SelectBy, generate, simulate};
+use hawser_sim::{Completion, Hosts, Options, Outcome, SelectBy, generate, simulate};
 use hawser_topology::{IsdAsn, Network, parse_duration, parse_rate};
 use serde::Serialize;
 
@@ -33,6 +33,39 @@ pub struct SimulateArgs {
     /// Seed of all random choices: the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub random_seed: u64,
+    #[command(flatten)]
+    pub hosts: HostsArgs,
+    /// Bytes of the content
+    #[arg(long, value_name = "N", default_value = "64MiB", value_parser = size)]
+    pub size: u64,
+    /// Leechers arrive at random times until then
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
+    pub arrive: Duration,
+    /// End after this much virtual time, if not all are done before
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
+    pub time: Duration,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
+    /// Other leechers that each knows; 0: seeders alone serve
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = headings::RARE, hide_short_help = true)]
+    pub peers: usize,
+    /// Rate of links without one
+    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
+    pub default_rate: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Write it to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output", help_heading = headings::RARE, hide_short_help = true)]
+    pub force: bool,
+}
+
+/// The hosts of the swarm.
+#[derive(clap::Args)]
+pub struct HostsArgs {
     /// Number of hosts that want the content
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count())]
     pub leechers: usize,
@@ -45,15 +78,21 @@ pub struct SimulateArgs {
     /// Number of hosts that have it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count())]
     pub seeders: usize,
-    /// Bytes of the content
-    #[arg(long, value_name = "N", default_value = "64MiB", value_parser = size)]
-    pub size: u64,
-    /// Leechers arrive at random times until then
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
-    pub arrive: Duration,
-    /// End after this much virtual time, if not all are done before
-    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
-    pub time: Duration,
+    /// Rate of each host, out and in
+    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
+    pub host_rate: u64,
+    /// Put seeders in this AS; may be given several times. ASes without children are chosen at
+    /// random when not given
+    #[arg(long, value_name = "AS", value_parser = one_as, help_heading = headings::RARE, hide_short_help = true)]
+    pub seeder_in: Vec<IsdAsn>,
+    /// Put leechers in this AS, as --seeder-in does
+    #[arg(long, value_name = "AS", value_parser = one_as, help_heading = headings::RARE, hide_short_help = true)]
+    pub leecher_in: Vec<IsdAsn>,
+}
+
+/// How paths are chosen.
+#[derive(clap::Args)]
+pub struct ChoiceArgs {
     /// How paths are chosen, as for `get`; an uploader ranks by it
     #[arg(long, value_name = "STRATEGY,...", default_value = "disjoint")]
     pub select: Select,
@@ -66,31 +105,6 @@ pub struct SimulateArgs {
     /// Most paths known between two ASes, the shortest
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = count(), help_heading = headings::RARE, hide_short_help = true)]
     pub known: usize,
-    /// Other leechers that each knows; 0: seeders alone serve
-    #[arg(long, value_name = "N", default_value_t = 8, help_heading = headings::RARE, hide_short_help = true)]
-    pub peers: usize,
-    /// Rate of links without one
-    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
-    pub default_rate: u64,
-    /// Rate of each host, out and in
-    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
-    pub host_rate: u64,
-    /// Put seeders in this AS; may be given several times. ASes without children are chosen at
-    /// random when not given
-    #[arg(long, value_name = "AS", value_parser = one_as, help_heading = headings::RARE, hide_short_help = true)]
-    pub seeder_in: Vec<IsdAsn>,
-    /// Put leechers in this AS, as --seeder-in does
-    #[arg(long, value_name = "AS", value_parser = one_as, help_heading = headings::RARE, hide_short_help = true)]
-    pub leecher_in: Vec<IsdAsn>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Write it to a file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace the file if it exists
-    #[arg(long, requires = "output", help_heading = headings::RARE, hide_short_help = true)]
-    pub force: bool,
 }
 
 /// The side that chooses the paths.
@@ -140,7 +154,7 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     };
     let network = files::topology(topology)?;
     let options = options(&args);
-    let variants: &[SelectBy] = match args.select_by {
+    let variants: &[SelectBy] = match args.choice.select_by {
         SelectByArg::Downloader => &[SelectBy::Downloader],
         SelectByArg::Uploader => &[SelectBy::Uploader],
         SelectByArg::Both => &[SelectBy::Downloader, SelectBy::Uploader],
@@ -151,9 +165,9 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         ases: network.ases.len(),
         links: network.links.len(),
         seed: options.seed,
-        leechers: options.leechers,
-        free_riders: options.free_riders,
-        seeders: options.seeders,
+        leechers: options.hosts.leechers,
+        free_riders: options.hosts.free_riders,
+        seeders: options.hosts.seeders,
         slots: options.slots,
         bytes: options.size,
         select: options.select.to_string(),
@@ -170,23 +184,26 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
 }
 
 fn options(args: &SimulateArgs) -> Options {
+    let (hosts, choice) = (&args.hosts, &args.choice);
     Options {
         seed: args.random_seed,
-        leechers: args.leechers,
-        free_riders: args.free_riders,
-        seeders: args.seeders,
-        slots: args.slots,
+        hosts: Hosts {
+            leechers: hosts.leechers,
+            free_riders: hosts.free_riders,
+            seeders: hosts.seeders,
+            rate: hosts.host_rate,
+            seeders_in: hosts.seeder_in.clone(),
+            leechers_in: hosts.leecher_in.clone(),
+        },
+        slots: hosts.slots,
         size: args.size,
         arrive: args.arrive,
         duration: args.time,
-        select: args.select.clone(),
-        paths: args.paths,
-        known: args.known,
+        select: choice.select.clone(),
+        paths: choice.paths,
+        known: choice.known,
         peers: args.peers,
         default_rate: args.default_rate,
-        host_rate: args.host_rate,
-        seeders_in: args.seeder_in.clone(),
-        leechers_in: args.leecher_in.clone(),
     }
 }
 
@@ -197,7 +214,7 @@ fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Fa
         if let Some(live) = &mut live {
             let (seconds, done) = (progress.time.as_secs(), progress.finished);
             live.draw(|_| {
-                let done = format!("{done} of {} leechers done", options.leechers);
+                let done = format!("{done} of {} leechers done", options.hosts.leechers);
                 vec![format!("paths chosen by {by}: {seconds} s, {done}")]
             });
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use hawser_sim::{Decided, Options, SelectBy, decisions};
+use hawser_sim::{Decided, Hosts, Options, SelectBy, decisions};
 use hawser_topology::Network;
 
 use super::*;
@@ -28,20 +28,20 @@ type Decisions = BTreeMap<(usize, String), String>;
 impl Scene<'_> {
     /// The simulator's decisions before sensing tries a path.
     fn simulated(&self) -> Decisions {
+        let leechers = self.leechers.iter().map(|one| one.parse().unwrap());
         let options = Options {
-            leechers: self.leechers.len(),
+            hosts: Hosts {
+                leechers: self.leechers.len(),
+                seeders_in: vec![self.seeder.parse().unwrap()],
+                leechers_in: leechers.collect(),
+                ..Hosts::default()
+            },
             size: 100 << 20,
             arrive: Duration::ZERO,
             duration: Duration::from_secs(3),
             paths: self.paths,
             known: 100,
             peers: 0,
-            seeders_in: vec![self.seeder.parse().unwrap()],
-            leechers_in: self
-                .leechers
-                .iter()
-                .map(|one| one.parse().unwrap())
-                .collect(),
             ..Options::default()
         };
         let decided = decisions(&self.network, &options, self.by).unwrap();
