@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use hawser_http_client::HttpError;
 use hawser_tracker::UrlError;
 use hawser_tracker::message::http::AnswerError;
 use hawser_tracker::message::udp::UdpAnswerError;
@@ -110,6 +111,19 @@ impl From<AnswerError> for AnnounceError {
         match error {
             AnswerError::Refused { reason, retry } => Self::Refused { reason, retry },
             other => Self::Answer(other),
+        }
+    }
+}
+
+impl From<HttpError> for AnnounceError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Resolve { host, error } => Self::Resolve { host, error },
+            HttpError::Reach { host, error } => Self::Reach { host, error },
+            HttpError::Tls { host, error } => Self::Tls { host, error },
+            HttpError::Protocol { host, error } => Self::Http { host, error },
+            HttpError::Redirect { host, to, reason } => Self::Redirect { host, to, reason },
+            HttpError::Long { .. } => Self::Answer(AnswerError::Long),
         }
     }
 }

@@ -1,10 +1,8 @@
 //! A client of trackers.
 
 mod http;
-mod resolve;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod udp;
 
 use std::collections::BTreeMap;
@@ -25,7 +23,6 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::http::Fetcher;
-use self::resolve::resolve;
 use self::udp::Exchange;
 use crate::datagrams::{Datagrams, bind_udp};
 use crate::error::AnnounceError;
@@ -194,7 +191,13 @@ impl Client {
                 return exchange.ask(PeerAddr::Scion(*addr), &host, ask).await;
             }
             Host::Ip(ip) => vec![SocketAddr::new(*ip, url.port)],
-            Host::Name(name) => resolve(name, url.port).await?,
+            Host::Name(name) => {
+                let found = hawser_http_client::resolve(name, url.port).await;
+                found.map_err(|error| AnnounceError::Resolve {
+                    host: name.clone(),
+                    error,
+                })?
+            }
         };
         let over = async |exchange: &Option<Exchange>, ipv6: bool| {
             let addr = addrs.iter().find(|addr| addr.is_ipv6() == ipv6)?;

@@ -1,4 +1,4 @@
-//! TLS to trackers.
+//! Which servers are trusted over TLS.
 
 use std::io;
 use std::sync::Arc;
