@@ -13,6 +13,7 @@ mod fuzz;
 mod isd;
 mod isd_asn;
 mod peer;
+mod source;
 
 pub use self::addr::{AddrError, ScionAddr};
 pub use self::asn::Asn;
@@ -21,6 +22,7 @@ pub use self::error::IdentifierError;
 pub use self::isd::Isd;
 pub use self::isd_asn::IsdAsn;
 pub use self::peer::{PeerAddr, PeerAddrError};
+pub use self::source::PeerSource;
 
 /// Whether `text` consists of digits of `radix`; `from_str_radix` alone would accept a sign.
 fn is_digits(text: &str, radix: u32) -> bool {

@@ -4,25 +4,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_discovery::Trackers;
+use hawser_discovery::{DhtNode, PeerSearch, Sought};
 use hawser_magnet::{Magnet, MagnetPeer};
 use hawser_torrent::{
     Download, DownloadError, FoundPeers, InfoHash, Metainfo, PeerAddr, PeerSource, Phase, Progress,
-    Resolve, ResolveError, ResolveProgress, SelectError,
+    Resolve, ResolveError, ResolveProgress, SelectError, new_peer_id,
 };
 use hawser_tracker::{Stats, TrackerStatus};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, options, verify_options};
+use crate::engine::{Engine, verify_options};
 use crate::files::FileChoice;
 use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
 use crate::settings::Settings;
 use crate::state::StateFolder;
-
-/// Answers of trackers that may wait for a torrent.
-const MAX_ANSWERS: usize = 16;
 
 /// What a task reports.
 #[derive(Debug)]
@@ -75,19 +72,16 @@ impl Job {
             Origin::Metainfo => Known::Metainfo(Box::new(self.metainfo().await?)),
             Origin::Magnet(link) => {
                 let magnet: Magnet = link.parse().map_err(|error| format!("{error}"))?;
-                Known::Link(Box::new(magnet))
+                Known::Link {
+                    info_hash: self.record.info_hash,
+                    magnet: Box::new(magnet),
+                }
             }
         };
-        let (sink, answers) = mpsc::channel(MAX_ANSWERS);
-        let mut announcing = Announcing {
-            tiers: known.trackers(),
-            stats: watch::Sender::new(UNKNOWN),
-            sink,
-            trackers: None,
-        };
-        let ended = self.fetch(known, &mut announcing, answers).await;
-        if let Some(trackers) = announcing.trackers {
-            trackers.stop().await;
+        let mut finding = Finding::new(&known);
+        let ended = self.fetch(known, &mut finding).await;
+        if let Some(search) = finding.search {
+            search.stop().await;
         }
         ended
     }
@@ -145,88 +139,95 @@ impl Job {
         progress
     }
 
-    /// Has the trackers asked from now on, unless they are.
-    fn announce(&self, announcing: &mut Announcing) {
-        let Announcing {
-            tiers,
-            stats,
-            sink,
-            trackers,
-        } = announcing;
-        if trackers.is_none() {
-            // They outlive the torrent for as long as it takes to tell them that it ends.
-            let (stats, stop) = (stats.subscribe(), CancellationToken::new());
-            let info_hash = self.record.info_hash;
-            let begun = self
-                .engine
-                .announce(info_hash, tiers, stats, sink.clone(), &stop);
-            let status = begun.status();
-            self.live.send_modify(|live| live.trackers = Some(status));
-            *trackers = Some(begun);
+    /// Has peers found from now on, unless they are.
+    fn find(&self, finding: &mut Finding) {
+        if finding.search.is_some() {
+            return;
         }
+        let (sought, stats) = (finding.sought.clone(), finding.stats.subscribe());
+        let search = self.engine.finder.search(sought, stats);
+        let status = search.status();
+        self.live.send_modify(|live| live.trackers = status);
+        finding.search = Some(search);
     }
 
-    async fn fetch(
-        &self,
-        known: Known,
-        announcing: &mut Announcing,
-        mut answers: mpsc::Receiver<Vec<PeerAddr>>,
-    ) -> Result<(), String> {
+    async fn fetch(&self, known: Known, finding: &mut Finding) -> Result<(), String> {
         let mut peers = self.record.peers.clone();
         let metainfo = match known {
             Known::Metainfo(metainfo) => *metainfo,
-            Known::Link(magnet) => {
-                self.announce(announcing);
+            Known::Link { magnet, .. } => {
+                self.find(finding);
                 peers.extend(link_peers(&magnet).await);
-                let resolved = self.resolve(&magnet, peers.clone(), &mut answers).await?;
+                let resolved = self.resolve(&magnet, peers.clone(), finding).await?;
                 let Some((metainfo, had)) = resolved else {
                     return Ok(());
                 };
-                peers.extend(had);
+                peers.extend(finding.learn(metainfo.private, had));
                 metainfo
             }
         };
         let (folder, mut settings) = (self.record.folder.clone(), self.settings.clone());
         let (begun, count) = (settings.borrow_and_update().clone(), metainfo.files.len());
-        let options = options(&begun, count);
+        let (options, nodes) = (self.engine.options(&begun, count), nodes(&metainfo));
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, peers, options);
         let download = download.map_err(|error| error.to_string())?;
-        let (progress, found) = (self.watch(&download), download.found_peers());
         tokio::select! {
-            () = self.follow(progress, announcing) => {}
+            () = self.follow(&download, finding, &nodes) => {}
             () = self.stop.cancelled() => {}
-            never = feed(&mut answers, &found) => match never {},
             never = self.obey(&mut settings, &download, begun.files, count) => match never {},
         }
         download.stop();
         ended(download.wait().await.map(drop))
     }
 
-    /// Reports the steps of a download, and its numbers to the trackers, until it ends.
-    async fn follow(&self, mut progress: watch::Receiver<Progress>, announcing: &mut Announcing) {
-        let (mut is_checked, mut is_complete) = (false, false);
-        while progress.changed().await.is_ok() {
-            let (checked, phase) = {
-                let progress = progress.borrow_and_update();
-                let checked = checked(&progress);
-                if checked.is_some() {
-                    announcing.stats.send_replace(numbers(&progress));
-                }
-                (checked, progress.phase)
-            };
-            let Some(complete) = checked else {
-                continue;
-            };
-            if !std::mem::replace(&mut is_checked, true) {
-                is_complete = complete;
-                self.report(Event::Checked { complete }).await;
-                // Not before: trackers would take what is on disk already for a finished download.
-                self.announce(announcing);
+    /// Reports the steps of a download, and its numbers to the trackers, and gives it the peers that are
+    /// found, until it ends. The torrent names `nodes` of the DHT.
+    async fn follow(&self, download: &Download, finding: &mut Finding, nodes: &[DhtNode]) {
+        let (mut progress, found) = (self.watch(download), download.found_peers());
+        if let Some(search) = &finding.search {
+            for (source, peers) in search.kept() {
+                found.add(peers, source).await;
             }
-            let completes = matches!(phase, Phase::Seeding | Phase::Done);
-            if completes && !std::mem::replace(&mut is_complete, true) {
-                self.report(Event::Completed).await;
+        }
+        let named = self.engine.finder.add_nodes(nodes);
+        tokio::pin!(named);
+        let (mut are_named, mut is_checked, mut is_complete) = (false, false, false);
+        loop {
+            tokio::select! {
+                () = &mut named, if !are_named => are_named = true,
+                (peers, source) = finding.found() => {
+                    found.add(peers, source).await;
+                }
+                changed = progress.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let (checked, phase) = {
+                        let progress = progress.borrow_and_update();
+                        let checked = checked(&progress);
+                        if checked.is_some() {
+                            finding.stats.send_replace(numbers(&progress));
+                        }
+                        (checked, progress.phase)
+                    };
+                    let Some(complete) = checked else {
+                        continue;
+                    };
+                    if !std::mem::replace(&mut is_checked, true) {
+                        is_complete = complete;
+                        self.report(Event::Checked { complete }).await;
+                        // Not before: trackers would take what is on disk already for a finished download.
+                        self.find(finding);
+                    }
+                    let completes = matches!(phase, Phase::Seeding | Phase::Done);
+                    if completes && !std::mem::replace(&mut is_complete, true) {
+                        self.report(Event::Completed).await;
+                    }
+                    if is_complete {
+                        finding.end_dialing();
+                    }
+                }
             }
         }
     }
@@ -267,7 +268,7 @@ impl Job {
         &self,
         magnet: &Magnet,
         peers: Vec<PeerAddr>,
-        answers: &mut mpsc::Receiver<Vec<PeerAddr>>,
+        finding: &mut Finding,
     ) -> Result<Option<(Metainfo, Vec<PeerAddr>)>, String> {
         let network = self.engine.network.clone();
         let resolve = Resolve::start(magnet.info_hashes, peers, network, Duration::MAX);
@@ -276,7 +277,7 @@ impl Job {
         let resolved = tokio::select! {
             resolved = resolve.wait() => resolved,
             () = self.stop.cancelled() => return Ok(None),
-            never = feed(answers, &found) => match never {},
+            never = finding.feed(&found) => match never {},
         };
         let resolved = match resolved {
             Ok(resolved) => resolved,
@@ -307,21 +308,83 @@ const UNKNOWN: Stats = Stats {
     peers: 0,
 };
 
-/// The trackers of a torrent.
-struct Announcing {
-    /// Their URLs, in tiers.
-    tiers: Vec<Vec<String>>,
+/// The search for the peers of a torrent.
+struct Finding {
+    sought: Sought,
     stats: watch::Sender<Stats>,
-    /// Receives the peers of their answers.
-    sink: mpsc::Sender<Vec<PeerAddr>>,
-    /// `None` before they are asked.
-    trackers: Option<Trackers>,
+    /// `None` before they are searched for.
+    search: Option<PeerSearch>,
+}
+
+impl Finding {
+    fn new(known: &Known) -> Self {
+        let (info_hash, is_private) = match known {
+            Known::Metainfo(metainfo) => (metainfo.info_hash, Some(metainfo.private)),
+            Known::Link { info_hash, .. } => (*info_hash, None),
+        };
+        Self {
+            sought: Sought {
+                info_hash: info_hash.0,
+                peer_id: new_peer_id(),
+                trackers: known.trackers(),
+                is_private,
+                dials: true,
+            },
+            stats: watch::Sender::new(UNKNOWN),
+            search: None,
+        }
+    }
+
+    /// The next peers to dial. Cancel safe.
+    async fn found(&mut self) -> (Vec<PeerAddr>, PeerSource) {
+        match &mut self.search {
+            Some(search) => search.found().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives what is found to the fetch of metadata. Never ends.
+    async fn feed(&mut self, to: &FoundPeers) -> Infallible {
+        loop {
+            let (peers, source) = self.found().await;
+            to.add(peers, source).await;
+        }
+    }
+
+    /// The metadata of a link says whether the torrent is private: returns which of the peers that had it
+    /// may be dialed again (BEP 27).
+    fn learn(&mut self, is_private: bool, mut had: Vec<PeerAddr>) -> Vec<PeerAddr> {
+        self.sought.is_private = Some(is_private);
+        if let Some(search) = &mut self.search {
+            had.retain(|peer| !is_private || !search.is_untracked(*peer));
+            search.learn(is_private);
+        }
+        had
+    }
+
+    /// Nothing is missing any more.
+    fn end_dialing(&mut self) {
+        self.sought.dials = false;
+        if let Some(search) = &mut self.search {
+            search.end_dialing();
+        }
+    }
+}
+
+/// The nodes of the DHT that a torrent names (BEP 5); none of a private one.
+fn nodes(metainfo: &Metainfo) -> Vec<DhtNode> {
+    let named = metainfo.nodes.iter().filter(|_| !metainfo.private);
+    let nodes = named.filter_map(|(host, port)| DhtNode::at(host, *port));
+    nodes.collect()
 }
 
 /// What is known of a torrent when its task begins.
 enum Known {
     Metainfo(Box<Metainfo>),
-    Link(Box<Magnet>),
+    Link {
+        info_hash: InfoHash,
+        magnet: Box<Magnet>,
+    },
 }
 
 impl Known {
@@ -329,7 +392,7 @@ impl Known {
     fn trackers(&self) -> Vec<Vec<String>> {
         match self {
             Self::Metainfo(metainfo) => metainfo.trackers.clone(),
-            Self::Link(magnet) => magnet
+            Self::Link { magnet, .. } => magnet
                 .trackers
                 .iter()
                 .map(|url| vec![url.clone()])
@@ -351,14 +414,6 @@ async fn link_peers(magnet: &Magnet) -> Vec<PeerAddr> {
         }
     }
     peers
-}
-
-/// Gives peers of trackers to a torrent. Never ends.
-async fn feed(answers: &mut mpsc::Receiver<Vec<PeerAddr>>, to: &FoundPeers) -> Infallible {
-    while let Some(peers) = answers.recv().await {
-        to.add(peers, PeerSource::Tracker).await;
-    }
-    std::future::pending().await
 }
 
 /// Whether all that is wanted was on disk; `None` while the content is verified, and if that was broken off.

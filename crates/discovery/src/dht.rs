@@ -1,6 +1,7 @@
 //! A node of the DHT on a socket.
 
 mod kept;
+mod name;
 mod nodes;
 mod schedule;
 mod scion;
@@ -25,6 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub use self::kept::{KeptError, KeptNodes};
+pub use self::name::DhtNode;
 pub use self::nodes::{DhtNodes, SavedNodes};
 pub use self::searches::{DhtSearches, PeerPorts};
 

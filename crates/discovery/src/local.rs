@@ -6,14 +6,16 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hawser_address::PeerAddr;
 use hawser_kernel::netlink::NetlinkError;
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use self::announcer::LocalAnnouncer;
@@ -36,44 +38,74 @@ fn reason(error: Option<&io::Error>) -> String {
     error.map_or(String::new(), |error| format!(": {error}"))
 }
 
-/// What is looked for on the own network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LocalSearch {
-    /// The torrent.
-    pub info_hash: [u8; 20],
+/// Where this host takes part in local discovery.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LocalOptions {
     /// The TCP port at which peers connect, which is announced; `None` to look for others alone.
     pub port: Option<u16>,
-    /// The address of the only interface to be used; `None` for all.
+    /// The address of the only interface to be used; `None` for all but the loopback.
     pub ip: Option<IpAddr>,
 }
 
-/// One torrent on the own network. It ends when it is dropped.
-#[derive(Debug)]
+/// The own network, on which torrents are announced and looked for. Clones are handles of the same, and its
+/// sockets are closed when the last handle and the last [`LocalSearch`] are dropped.
+#[derive(Debug, Clone)]
 pub struct LocalDiscovery {
+    running: Arc<Running>,
+}
+
+/// The search for one torrent on the own network. It ends when it is dropped.
+#[derive(Debug)]
+pub struct LocalSearch {
+    running: Arc<Running>,
+    info_hash: [u8; 20],
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Running {
+    shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
-impl Drop for LocalDiscovery {
+impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
+#[derive(Debug)]
+struct Shared {
+    torrents: Mutex<Torrents>,
+    /// Wakes the task when a torrent may be due earlier than it waits for.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Torrents {
+    announcer: LocalAnnouncer,
+    /// Where peers of each torrent go. The number is that of its search.
+    sinks: BTreeMap<[u8; 20], (u64, mpsc::Sender<Vec<PeerAddr>>)>,
+    searches: u64,
+}
+
+impl Shared {
+    /// Held for short operations in memory alone.
+    fn lock(&self) -> MutexGuard<'_, Torrents> {
+        self.torrents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl LocalDiscovery {
-    /// Announces a torrent every five minutes, if a port is given, and looks for peers of it. They go to
-    /// `sink`; while that is full, further ones are dropped until they announce themselves again. Must be
-    /// called inside a tokio runtime.
+    /// Joins the groups of local discovery (BEP 14). Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// If no interface can be used.
-    pub fn spawn(
-        search: LocalSearch,
-        sink: mpsc::Sender<Vec<PeerAddr>>,
-    ) -> Result<Self, LocalError> {
+    pub fn open(options: LocalOptions) -> Result<Self, LocalError> {
         let interfaces = hawser_kernel::interface::addresses()?;
         let wanted = interfaces
             .into_iter()
-            .filter(|(_, ip)| match search.ip {
+            .filter(|(_, ip)| match options.ip {
                 Some(only) => *ip == only,
                 None => !ip.is_loopback(),
             })
@@ -92,34 +124,98 @@ impl LocalDiscovery {
             return Err(LocalError::NoInterface(failed));
         }
         let cookie = format!("{:016x}", fastrand::Rng::new().u64(..));
-        let mut announcer = LocalAnnouncer::new(cookie);
-        announcer.add(search.info_hash, search.port.is_some(), Instant::now());
+        let shared = Arc::new(Shared {
+            torrents: Mutex::new(Torrents {
+                announcer: LocalAnnouncer::new(cookie),
+                sinks: BTreeMap::new(),
+                searches: 0,
+            }),
+            changed: Notify::new(),
+        });
         let driver = Driver {
             sockets,
-            announcer,
-            port: search.port,
-            sink,
+            shared: Arc::clone(&shared),
+            port: options.port,
         };
         let task = tokio::spawn(driver.run());
-        Ok(Self { task })
+        let running = Arc::new(Running { shared, task });
+        Ok(Self { running })
+    }
+
+    /// Looks for peers of a torrent, and announces it every five minutes if it `announces` and there is a
+    /// port. Peers go to `sink`; while that is full, further ones are dropped until they announce themselves
+    /// again. An earlier search for the same torrent finds nothing more.
+    pub fn search(
+        &self,
+        info_hash: [u8; 20],
+        announces: bool,
+        sink: mpsc::Sender<Vec<PeerAddr>>,
+    ) -> LocalSearch {
+        let number = {
+            let mut torrents = self.running.shared.lock();
+            torrents.searches += 1;
+            let number = torrents.searches;
+            torrents.sinks.insert(info_hash, (number, sink));
+            let now = Instant::now();
+            torrents.announcer.add(info_hash, announces, now);
+            number
+        };
+        self.running.shared.changed.notify_one();
+        LocalSearch {
+            running: Arc::clone(&self.running),
+            info_hash,
+            number,
+        }
+    }
+}
+
+impl LocalSearch {
+    /// Announces the torrent from now on.
+    pub fn announce(&self) {
+        let shared = &self.running.shared;
+        let mut torrents = shared.lock();
+        if torrents.is_latest(self) {
+            let now = Instant::now();
+            torrents.announcer.add(self.info_hash, true, now);
+            shared.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for LocalSearch {
+    fn drop(&mut self) {
+        let mut torrents = self.running.shared.lock();
+        if torrents.is_latest(self) {
+            torrents.sinks.remove(&self.info_hash);
+            torrents.announcer.remove(self.info_hash);
+        }
+    }
+}
+
+impl Torrents {
+    /// Whether no later search looks for the same torrent.
+    fn is_latest(&self, search: &LocalSearch) -> bool {
+        let latest = self.sinks.get(&search.info_hash);
+        latest.is_some_and(|(number, _)| *number == search.number)
     }
 }
 
 struct Driver {
     /// Over IPv4 and over IPv6.
     sockets: [Option<GroupSocket>; 2],
-    announcer: LocalAnnouncer,
+    shared: Arc<Shared>,
     port: Option<u16>,
-    sink: mpsc::Sender<Vec<PeerAddr>>,
 }
 
 impl Driver {
-    async fn run(mut self) {
+    async fn run(self) {
         // One more byte shows that a message is too long.
         let mut buffers = [[0; MAX_MESSAGE + 1]; 2];
         loop {
-            self.announce().await;
-            let due = self.announcer.next_due();
+            let due = match self.port {
+                Some(port) => self.announce(port).await,
+                None => None,
+            };
             let expired = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -131,6 +227,7 @@ impl Driver {
                 received = receive(self.sockets[0].as_ref(), v4) => received,
                 received = receive(self.sockets[1].as_ref(), v6) => received,
                 () = expired => continue,
+                () = self.shared.changed.notified() => continue,
             };
             let buffer = match from {
                 SocketAddr::V4(_) => &buffers[0],
@@ -140,27 +237,40 @@ impl Driver {
         }
     }
 
-    async fn announce(&mut self) {
-        let info_hashes = self.announcer.advance(Instant::now());
-        let Some(port) = self.port.filter(|_| !info_hashes.is_empty()) else {
-            return;
+    /// Announces what is due, and returns when something is due again.
+    async fn announce(&self, port: u16) -> Option<Instant> {
+        let (announcement, due) = {
+            let mut torrents = self.shared.lock();
+            let info_hashes = torrents.announcer.advance(Instant::now());
+            let due = torrents.announcer.next_due();
+            let any = !info_hashes.is_empty();
+            let announcement = any.then(|| torrents.announcer.announcement(port, info_hashes));
+            (announcement, due)
         };
-        let announcement = self.announcer.announcement(port, info_hashes);
-        for socket in self.sockets.iter().flatten() {
-            let message = announcement.write(&socket.group().to_string());
-            socket.send(message.as_bytes()).await;
+        if let Some(announcement) = announcement {
+            for socket in self.sockets.iter().flatten() {
+                let message = announcement.write(&socket.group().to_string());
+                socket.send(message.as_bytes()).await;
+            }
         }
+        due
     }
 
     fn take(&self, message: &[u8], from: SocketAddr) {
-        match Announcement::read(message) {
-            Ok(announcement) if self.announcer.is_peer(&announcement) => {
-                let mut peer = from;
-                peer.set_port(announcement.port);
-                let _ = self.sink.try_send(vec![PeerAddr::Ip(peer)]);
+        let announcement = match Announcement::read(message) {
+            Ok(announcement) => announcement,
+            Err(error) => {
+                tracing::debug!(%from, %error, "not an announcement of local discovery");
+                return;
             }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%from, %error, "not an announcement of local discovery"),
+        };
+        let mut peer = from;
+        peer.set_port(announcement.port);
+        let torrents = self.shared.lock();
+        for info_hash in torrents.announcer.announced(&announcement) {
+            if let Some((_, sink)) = torrents.sinks.get(&info_hash) {
+                let _ = sink.try_send(vec![PeerAddr::Ip(peer)]);
+            }
         }
     }
 }

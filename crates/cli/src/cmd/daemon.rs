@@ -3,14 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_client::{Bounds, Engine, Options, PeerAddresses, Prepared, RateChange, RateChanges};
-use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams};
 use hawser_quic::Config;
+use hawser_torrent::PeerAddr;
 
 use super::address::{Listen, listen, tcp};
+use super::find::{self, Dht, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
 use super::quantity::{RateArg, long_duration, rate_or_none};
 use super::{folders, headings, process};
@@ -19,6 +19,9 @@ use crate::out::{errln, outln, plain};
 
 /// The folder of the state, in that of the host or the user.
 pub const STATE: &str = "daemon";
+
+/// The folder of the nodes of the DHT, in that of the state.
+const NODES: &str = "dht";
 
 /// The address of the API by default: the port at which programs look for Transmission.
 const API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9091);
@@ -71,6 +74,8 @@ pub struct DaemonArgs {
     #[arg(long, conflicts_with_all = ["sciond", "config_dir", "bootstrap", "local", "scion"], help_heading = headings::RARE, hide_short_help = true)]
     pub no_scion: bool,
     #[command(flatten)]
+    pub find: FindArgs,
+    #[command(flatten)]
     pub transport: TransportArgs,
     #[command(flatten)]
     pub host: HostArgs,
@@ -117,12 +122,14 @@ fn rate_change(wanted: Option<RateArg>) -> RateChange {
 /// Runs `hawser daemon` until SIGINT or SIGTERM.
 pub fn run(args: DaemonArgs) -> Result<(), Failure> {
     process::raise_file_limit();
+    let ways = args.find.ways_of_all()?;
     let state = match &args.state {
         Some(state) => state.clone(),
         None => folders::state(STATE)?,
     };
     let download_dir =
         std::path::absolute(&args.download_dir).doing(args.download_dir.display())?;
+    let nodes_folder = state.join(NODES);
     let options = Options {
         state,
         listen: args.listen,
@@ -149,19 +156,34 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
             let reason = plain(&file.reason);
             errln!("hawser: {path} is damaged, and is now {aside}: {reason}");
         }
-        let sockets = open(&args).await?;
-        let engine = engine(&sockets)?;
+        let mut sockets = open(&args).await?;
+        let dht = match ways.dht {
+            true => Some(Dht::open(&args.find, &[], &mut sockets, Some(nodes_folder)).await?),
+            false => None,
+        };
+        let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
+        let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
+        let engine = engine(ways, &sockets, dht.as_ref())?;
         let addresses = PeerAddresses {
             scion: sockets.addresses.scion,
             tcp: sockets.addresses.tcp,
+            dht: ways.dht,
+            local: ways.local,
+            exchange: ways.pex,
         };
         let (address, count) = (prepared.address(), prepared.torrents());
         let ready = || {
             let plural = if count == 1 { "" } else { "s" };
             outln!("serving {count} torrent{plural} {}", sockets.addresses);
+            if !nodes.is_empty() {
+                outln!("nodes of the DHT at {}", nodes.join(", "));
+            }
             outln!("API at http://{address}");
         };
         let ended = prepared.run(engine, addresses, stop, ready).await;
+        if let Some(dht) = dht {
+            dht.stop().await;
+        }
         sockets.close().await;
         Ok(ended?)
     })
@@ -185,24 +207,10 @@ async fn open(args: &DaemonArgs) -> Result<Sockets, Failure> {
 }
 
 /// What all torrents share.
-fn engine(sockets: &Sockets) -> Result<Engine, Failure> {
-    let scion: Option<Arc<dyn Datagrams>> = match sockets.host() {
-        Some(host) => Some(Arc::new(ScionDatagrams::bind(host, None)?)),
-        None => None,
-    };
-    let options = ClientOptions {
-        scion,
-        ..ClientOptions::default()
-    };
-    let trackers = Client::new(options).doing("trackers")?;
-    let addresses = sockets.addresses;
-    let port = addresses.tcp.map_or(0, |tcp| tcp.port());
-    Ok(Engine::new(
-        sockets.network.clone(),
-        trackers,
-        port,
-        addresses.scion,
-    ))
+fn engine(ways: Ways, sockets: &Sockets, dht: Option<&Dht>) -> Result<Engine, Failure> {
+    let finder = find::finder(ways, true, sockets, dht)?;
+    let engine = Engine::new(sockets.network.clone(), finder);
+    Ok(engine.with_exchange(ways.pex))
 }
 
 #[cfg(test)]

@@ -2,20 +2,16 @@
 
 mod dht;
 mod finding;
-mod local;
-mod node;
 
 use clap::ValueEnum;
+use hawser_discovery::DhtNode;
 use hawser_torrent::{InfoHash, Metainfo};
 
 pub use self::dht::Dht;
-pub use self::finding::{Finding, of_download, of_seeder};
-pub use self::node::DhtNode;
-use super::headings;
+pub use self::finding::{Finding, finder, of_download, of_seeder};
+use super::network::Sockets;
+use super::{folders, headings};
 use crate::failure::Failure;
-
-/// Answers of trackers, and of searches, that may wait.
-const MAX_WAITING: usize = 16;
 
 #[derive(clap::Args)]
 pub struct FindArgs {
@@ -174,6 +170,41 @@ impl FindArgs {
         Ok(ways)
     }
 
+    /// The ways for all torrents of a daemon: each is asked where a torrent has it.
+    ///
+    /// # Errors
+    /// Wrong use, if flags exclude each other.
+    pub fn ways_of_all(&self) -> Result<Ways, Failure> {
+        let sought = Sought {
+            info_hash: InfoHash([0; 20]),
+            // Stands for those of any torrent.
+            trackers: vec![Vec::new()],
+            nodes: Vec::new(),
+            is_private: None,
+            left: 0,
+            dials: true,
+        };
+        self.ways(&sought)
+    }
+
+    /// Runs the nodes of this program for a torrent, if `ways` say so.
+    ///
+    /// # Errors
+    /// If no node can be opened.
+    pub async fn open_dht(
+        &self,
+        ways: Ways,
+        sought: &Sought,
+        sockets: &mut Sockets,
+    ) -> Result<Option<Dht>, Failure> {
+        if !ways.dht {
+            return Ok(None);
+        }
+        let folder = folders::kept("dht");
+        let dht = Dht::open(self, &sought.nodes, sockets, folder).await?;
+        Ok(Some(dht))
+    }
+
     /// The first SCION node that the user names, which makes a SCION network necessary.
     pub fn scion_node(&self) -> Option<&DhtNode> {
         let mut nodes = self.dht_node.iter();
@@ -250,6 +281,19 @@ mod tests {
         assert!(local.brings_first());
         let pex = chosen(&[Way::Pex], &[]);
         assert!(pex.any() && !pex.brings_first());
+    }
+
+    #[test]
+    fn a_daemon_uses_what_torrents_name_and_the_dht_if_that_is_named() {
+        let chosen = |find, nodes: &[&str]| args(find, nodes, None).ways_of_all();
+        assert_eq!(chosen(None, &[]).unwrap(), ways(true, false, true));
+        let by_node = chosen(None, &["10.0.0.1:1"]).unwrap();
+        assert_eq!(by_node, ways(true, true, true));
+        let none = chosen(Some(vec![Way::None]), &[]).unwrap();
+        assert_eq!(none, Ways::default());
+        let dht = chosen(Some(vec![Way::Dht]), &[]).unwrap();
+        assert_eq!(dht, ways(false, true, false));
+        assert!(chosen(Some(vec![Way::None, Way::Pex]), &[]).is_err());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use self::seeding::SeedingArgs;
 use self::selecting::SelectionArgs;
 use self::target::{Known, Target, target};
 use super::address::tcp;
-use super::find::{Dht, FindArgs, Finding, Ways};
+use super::find::{FindArgs, Finding, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::quantity::{bytes, slots};
 use super::select::PathArgs;
@@ -219,7 +219,11 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         }
         let (mut sockets, offered) = open(&args, &peers, ways).await?;
         let options = args.options(&peers, ways, select, policy);
-        let dht = Dht::open(&args.peers.find, ways, &sought, &mut sockets).await?;
+        let dht = args
+            .peers
+            .find
+            .open_dht(ways, &sought, &mut sockets)
+            .await?;
         let mut finding = Finding::begin(ways, &sought, &sockets, dht)?;
         let ended = fetch(
             &args,
@@ -262,7 +266,7 @@ async fn fetch(
                 let is_barred = metainfo.private && finding.is_untracked(*peer);
                 !is_barred
             }));
-            finding.learn(metainfo.private)?;
+            finding.learn(metainfo.private);
             if metainfo.private && metainfo.trackers.is_empty() {
                 if peers.is_empty() {
                     let text = "the torrent is private: its peers come from trackers alone (BEP \

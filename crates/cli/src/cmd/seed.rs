@@ -193,7 +193,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         };
         let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
         let mut sockets = sockets.with_encryption(args.transport.encryption);
-        let dht = Dht::open(&args.find, ways, &sought, &mut sockets).await?;
+        let dht = args.find.open_dht(ways, &sought, &mut sockets).await?;
         let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
         let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
 

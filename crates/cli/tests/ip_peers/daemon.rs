@@ -8,6 +8,9 @@ use std::thread;
 
 use super::*;
 
+#[path = "daemon/discovery.rs"]
+mod discovery;
+
 /// A relay between a download and a seeder, which lets a number of bytes of the seeder pass.
 struct Relay {
     address: String,

@@ -7,7 +7,7 @@ use super::finding::link;
 use super::*;
 
 /// A UDP port at which nobody answers.
-const NOBODY: &str = "127.0.0.1:1";
+pub(super) const NOBODY: &str = "127.0.0.1:1";
 
 /// A command with a folder for its state.
 fn start(files: &Files, state: &str, args: &[&str]) -> Running {
@@ -44,14 +44,14 @@ fn node(ready: &Value) -> String {
 }
 
 /// A node that knows no other one, of a seeder of another torrent.
-struct Router {
+pub(super) struct Router {
     _files: Files,
     _seeder: Running,
     node: String,
 }
 
 impl Router {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let files = Files::new();
         fs::write(files.path("data"), vec![3; 100_000]).unwrap();
         let (content, torrent) = (files.name("data"), files.name("data.torrent"));
@@ -65,8 +65,22 @@ impl Router {
         }
     }
 
+    /// Its address.
+    pub(super) fn node(&self) -> &str {
+        &self.node
+    }
+
     /// Waits until the peer that listens at `peer` is announced here for the torrent of `ready`.
-    fn await_peer(&self, ready: &Value, peer: &str) {
+    pub(super) fn await_peer(&self, ready: &Value, peer: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.has_peer(ready, peer) {
+            assert!(Instant::now() < deadline, "{peer} is not announced");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Whether the peer that listens at `peer` is announced here for the torrent of `ready`.
+    pub(super) fn has_peer(&self, ready: &Value, peer: &str) -> bool {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(&self.node).unwrap();
         socket
@@ -77,19 +91,15 @@ impl Router {
         let mut compact = b"6:".to_vec();
         compact.extend(peer.ip().octets());
         compact.extend(peer.port().to_be_bytes());
-        let deadline = Instant::now() + PATIENCE;
         let mut answer = [0; 2048];
+        let deadline = Instant::now() + PATIENCE;
         loop {
             socket.send(&query).unwrap();
-            let length = socket.recv(&mut answer).unwrap_or(0);
-            if answer[..length]
-                .windows(compact.len())
-                .any(|it| it == compact)
-            {
-                return;
+            if let Ok(length) = socket.recv(&mut answer) {
+                let mut windows = answer[..length].windows(compact.len());
+                return windows.any(|it| it == compact);
             }
-            assert!(Instant::now() < deadline, "{peer} is not announced");
-            std::thread::sleep(Duration::from_millis(50));
+            assert!(Instant::now() < deadline, "the node does not answer");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hawser_discovery::{Client as TrackerClient, ClientOptions};
+use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
 use hawser_torrent::{CreateOptions, Listener, Network, Seed, SeedOptions, create};
 
 use super::*;
@@ -74,7 +74,7 @@ impl Host {
         let (state, records, damaged) = StateFolder::open(&dir.join("state")).unwrap();
         assert_eq!(damaged, []);
         let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
-        let engine = Engine::new(Network::ip(), trackers, 0, None);
+        let engine = Engine::new(Network::ip(), PeerFinder::default().with_trackers(trackers));
         let stop = CancellationToken::new();
         let downloads = dir.join("downloads");
         let (client, task) =

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use data_encoding::BASE64;
-use hawser_discovery::{Client as TrackerClient, ClientOptions};
+use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
 use hawser_fuzz::{Answered, Description};
 use hawser_torrent::{CreateOptions, Metainfo, Network, create};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Api {
         let dir = tempfile::tempdir().unwrap();
         let (state, records, _) = StateFolder::open(&dir.path().join("state")).unwrap();
         let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
-        let engine = Engine::new(Network::ip(), trackers, 0, None);
+        let engine = Engine::new(Network::ip(), PeerFinder::default().with_trackers(trackers));
         let stop = CancellationToken::new();
         let downloads = dir.path().join("downloads");
         let bounds = Bounds::default();

@@ -205,6 +205,9 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
                 Some("to change the port while the daemon runs")
             }
             Setting::RandomPort(true) => Some("another port at each start"),
+            Setting::Dht(is_on) if *is_on != network.dht => Some(FINDING),
+            Setting::Lpd(is_on) if *is_on != network.lpd => Some(FINDING),
+            Setting::Pex(is_on) if *is_on != network.pex => Some(FINDING),
             Setting::PortForwarding(true) => Some("port forwarding by the gateway"),
             _ => None,
         };
@@ -214,6 +217,10 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
     }
     Ok(())
 }
+
+/// Which ways are chosen when the daemon is started.
+const FINDING: &str =
+    "to change how peers are found while the daemon runs (--find of hawser daemon)";
 
 /// What the daemon is told when it is started.
 const BOUNDS: &str =
@@ -309,6 +316,8 @@ mod tests {
             Ok(())
         );
         assert!(check_settings(&[Setting::Alternative(true)], &session).is_err());
+        assert!(check_settings(&[Setting::Dht(true)], &session).is_err());
+        assert_eq!(check_settings(&[Setting::Dht(false)], &session), Ok(()));
         assert!(check_settings(&[Setting::DownloadQueue(3)], &session).is_err());
     }
 }

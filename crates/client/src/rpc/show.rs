@@ -342,7 +342,9 @@ pub(super) fn session(
         },
         network: Network {
             port: addresses.tcp.map_or(0, |tcp| tcp.port()),
-            pex: true,
+            dht: addresses.dht,
+            lpd: addresses.local,
+            pex: addresses.exchange,
             tcp: true,
             ..Network::default()
         },

@@ -11,6 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::name::DhtNode;
 use super::scion::ScionSocket;
 use super::searches::{DhtSearches, PeerPorts};
 use super::{DhtHandle, DhtSocket, spawn_dht};
@@ -20,14 +21,14 @@ use crate::scion::ScionDatagrams;
 /// The nodes of this program. They stop when it and all its clones are dropped.
 #[derive(Debug, Clone, Default)]
 pub struct DhtNodes {
-    pub(super) v4: Option<Node<SocketAddrV4>>,
-    pub(super) v6: Option<Node<SocketAddrV6>>,
-    pub(super) scion: Option<Node<ScionAddr>>,
+    pub(crate) v4: Option<Node<SocketAddrV4>>,
+    pub(crate) v6: Option<Node<SocketAddrV6>>,
+    pub(crate) scion: Option<Node<ScionAddr>>,
 }
 
 /// A node and the address of its socket.
 #[derive(Debug, Clone)]
-pub(super) struct Node<A> {
+pub(crate) struct Node<A> {
     pub handle: DhtHandle<A>,
     pub local: A,
 }
@@ -137,6 +138,22 @@ impl DhtNodes {
         Node::add(&self.v4, addrs).await;
         Node::add(&self.v6, addrs).await;
         Node::add(&self.scion, addrs).await;
+    }
+
+    /// Adds a node, one with a name at all addresses of its host.
+    ///
+    /// # Errors
+    /// If the name cannot be looked up.
+    pub async fn add_node(&self, node: &DhtNode) -> io::Result<()> {
+        match node {
+            DhtNode::Addr(addr) => self.add_nodes(&[*addr]).await,
+            DhtNode::Name(host, port) => {
+                let addrs = tokio::net::lookup_host((&host[..], *port)).await?;
+                let addrs: Vec<PeerAddr> = addrs.map(PeerAddr::Ip).collect();
+                self.add_nodes(&addrs).await;
+            }
+        }
+        Ok(())
     }
 
     /// Searches for peers of a torrent, and announces those of this program at `ports`, as long as what it

@@ -1,6 +1,8 @@
 //! The searches for one torrent, repeated as long as it is there.
 
-use hawser_address::PeerAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_address::{PeerAddr, ScionAddr};
 use hawser_dht::{Address, Announce, Summary};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -18,6 +20,21 @@ pub struct PeerPorts {
     pub v6: Option<u16>,
     /// Over SCION, a UDP port (QUIC).
     pub scion: Option<u16>,
+}
+
+impl PeerPorts {
+    /// The ports of a TCP socket and of an endpoint in a SCION network. A TCP socket at `[::]` takes IPv4, too.
+    pub fn of(tcp: Option<SocketAddr>, scion: Option<ScionAddr>) -> Self {
+        let of = |takes: fn(IpAddr) -> bool| {
+            let tcp = tcp.filter(|tcp| takes(tcp.ip()));
+            tcp.map(|tcp| tcp.port())
+        };
+        Self {
+            v4: of(|ip| ip.is_ipv4() || ip.is_unspecified()),
+            v6: of(|ip| ip.is_ipv6()),
+            scion: scion.map(|scion| scion.host.port()),
+        }
+    }
 }
 
 /// The searches for one torrent at all nodes of this program. They end when this is dropped.
@@ -93,4 +110,24 @@ async fn search<A: Address>(
         }
     }
     Ok(search.summary().await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_announced_where_they_can_connect() {
+        let ports = |tcp: Option<&str>, scion: Option<&str>| {
+            let tcp = tcp.map(|tcp| tcp.parse().unwrap());
+            PeerPorts::of(tcp, scion.map(|scion| scion.parse().unwrap()))
+        };
+        let of = |v4, v6, scion| PeerPorts { v4, v6, scion };
+        assert_eq!(ports(None, None), of(None, None, None));
+        assert_eq!(ports(Some("0.0.0.0:1"), None), of(Some(1), None, None));
+        assert_eq!(ports(Some("[::]:2"), None), of(Some(2), Some(2), None));
+        assert_eq!(ports(Some("[::1]:2"), None), of(None, Some(2), None));
+        let scion = Some("1-ff00:0:110,10.0.0.1:3");
+        assert_eq!(ports(None, scion), of(None, None, Some(3)));
+    }
 }

@@ -47,6 +47,11 @@ impl LocalAnnouncer {
         self.torrents.entry(info_hash).or_insert(new).announces = announces;
     }
 
+    /// Removes a torrent. Its announcements of the past still count for the time of the next message.
+    pub fn remove(&mut self, info_hash: [u8; 20]) {
+        self.torrents.remove(&info_hash);
+    }
+
     /// When [`advance`](Self::advance) is due next.
     pub fn next_due(&self) -> Option<Instant> {
         let torrents = self.torrents.values().filter(|it| it.announces);
@@ -83,11 +88,12 @@ impl LocalAnnouncer {
         }
     }
 
-    /// Whether another client announces a torrent that is looked for here. An own message says nothing.
-    pub fn is_peer(&self, announcement: &Announcement) -> bool {
-        let mut announced = announcement.info_hashes.iter();
-        announcement.cookie.as_ref() != Some(&self.cookie)
-            && announced.any(|hash| self.torrents.contains_key(hash))
+    /// The torrents that are looked for here and that another client announces. An own message says nothing.
+    pub fn announced(&self, announcement: &Announcement) -> Vec<[u8; 20]> {
+        let is_own = announcement.cookie.as_ref() == Some(&self.cookie);
+        let hashes = announcement.info_hashes.iter().filter(|_| !is_own);
+        let known = hashes.filter(|hash| self.torrents.contains_key(*hash));
+        known.copied().collect()
     }
 }
 
@@ -122,18 +128,22 @@ mod tests {
         let mut announcer = LocalAnnouncer::new("me".to_owned());
         announcer.add([1; 20], false, Instant::now());
         let own = announcer.announcement(7, vec![[1; 20]]);
-        assert!(!announcer.is_peer(&own));
+        assert!(announcer.announced(&own).is_empty());
         for cookie in [None, Some("you".to_owned())] {
             let other = Announcement {
                 cookie,
                 ..own.clone()
             };
-            assert!(announcer.is_peer(&other));
-            let info_hashes = vec![[2; 20]];
-            assert!(!announcer.is_peer(&Announcement {
+            assert_eq!(announcer.announced(&other), [[1; 20]]);
+            let info_hashes = vec![[2; 20], [1; 20]];
+            let both = Announcement {
                 info_hashes,
                 ..other
-            }));
+            };
+            assert_eq!(announcer.announced(&both), [[1; 20]]);
+            announcer.remove([1; 20]);
+            assert!(announcer.announced(&both).is_empty());
+            announcer.add([1; 20], false, Instant::now());
         }
     }
 
@@ -141,6 +151,8 @@ mod tests {
     enum Operation {
         /// A torrent is added, to be announced or not.
         Add(u8, bool),
+        /// It is removed.
+        Remove(u8),
         /// These seconds pass.
         Wait(u64),
     }
@@ -149,6 +161,7 @@ mod tests {
         prop_oneof![
             (any::<u8>(), prop::bool::weighted(0.8))
                 .prop_map(|(hash, announces)| Operation::Add(hash, announces)),
+            any::<u8>().prop_map(Operation::Remove),
             (0u64..200).prop_map(Operation::Wait),
         ]
     }
@@ -171,6 +184,12 @@ mod tests {
                             true => drop(wanted.entry([hash; 20]).or_insert(now)),
                             false => drop(wanted.remove(&[hash; 20])),
                         }
+                    }
+                    Operation::Remove(hash) => {
+                        announcer.remove([hash; 20]);
+                        wanted.remove(&[hash; 20]);
+                        // It is another one when it is added again.
+                        announced.remove(&[hash; 20]);
                     }
                     Operation::Wait(seconds) => now += Duration::from_secs(seconds),
                 }

@@ -7,14 +7,24 @@ use tokio::sync::oneshot;
 
 use super::*;
 
-fn spawn(port: Option<u16>, hash: u8) -> (LocalDiscovery, mpsc::Receiver<Vec<PeerAddr>>) {
+type Found = mpsc::Receiver<Vec<PeerAddr>>;
+
+fn open(port: Option<u16>) -> LocalDiscovery {
+    let ip = Some([127, 0, 0, 1].into());
+    LocalDiscovery::open(LocalOptions { port, ip }).unwrap()
+}
+
+fn search(local: &LocalDiscovery, hash: u8, announces: bool) -> (LocalSearch, Found) {
     let (sink, found) = mpsc::channel(8);
-    let search = LocalSearch {
-        info_hash: [hash; 20],
-        port,
-        ip: Some([127, 0, 0, 1].into()),
-    };
-    (LocalDiscovery::spawn(search, sink).unwrap(), found)
+    (local.search([hash; 20], announces, sink), found)
+}
+
+fn spawn(port: Option<u16>, hash: u8) -> (LocalSearch, Found) {
+    search(&open(port), hash, true)
+}
+
+fn peer(port: u16) -> Option<Vec<PeerAddr>> {
+    Some(vec![PeerAddr::Ip(([127, 0, 0, 1], port).into())])
 }
 
 #[tokio::test]
@@ -22,24 +32,53 @@ async fn clients_of_one_torrent_find_each_other_on_the_loopback() {
     let (_listener, mut found) = spawn(None, 0xa1);
     let (_other, mut others) = spawn(None, 0xa2);
     let (_announcer, mut own) = spawn(Some(6881), 0xa1);
-    let peer: PeerAddr = "127.0.0.1:6881".parse().unwrap();
-    assert_eq!(found.recv().await, Some(vec![peer]));
+    assert_eq!(found.recv().await, peer(6881));
     assert!(others.try_recv().is_err());
     // The announcer does not find itself, but the next one.
     let (_second, _found) = spawn(Some(6882), 0xa1);
-    let peer: PeerAddr = "127.0.0.1:6882".parse().unwrap();
-    assert_eq!(own.recv().await, Some(vec![peer]));
+    assert_eq!(own.recv().await, peer(6882));
+}
+
+#[tokio::test]
+async fn the_torrents_of_a_client_are_told_apart() {
+    let all = open(None);
+    let (first, mut of_first) = search(&all, 0xc1, false);
+    let (_second, mut of_second) = search(&all, 0xc2, false);
+    let (_announcer, _found) = spawn(Some(6883), 0xc2);
+    assert_eq!(of_second.recv().await, peer(6883));
+    assert!(of_first.try_recv().is_err());
+    // A later search for the same torrent takes its place, and the end of the earlier one changes nothing.
+    let (_again, mut of_again) = search(&all, 0xc1, false);
+    drop(first);
+    let (_announcer, _found) = spawn(Some(6884), 0xc1);
+    assert_eq!(of_again.recv().await, peer(6884));
+    assert_eq!(of_first.recv().await, None);
+}
+
+#[tokio::test]
+async fn a_torrent_is_announced_once_it_may_be() {
+    let (_listener, mut found) = spawn(None, 0xd1);
+    let (_other, mut others) = spawn(None, 0xd2);
+    let local = open(Some(6885));
+    let (secret, _found) = search(&local, 0xd1, false);
+    let (_open, _found) = search(&local, 0xd2, true);
+    assert_eq!(others.recv().await, peer(6885));
+    assert!(found.try_recv().is_err());
+    // Not through the same client: that may send again in a minute.
+    let local = open(Some(6886));
+    let (known, _found) = search(&local, 0xd1, false);
+    known.announce();
+    assert_eq!(found.recv().await, peer(6886));
+    drop(secret);
 }
 
 #[tokio::test]
 async fn an_address_of_another_host_is_an_error() {
-    let (sink, _found) = mpsc::channel(1);
-    let search = LocalSearch {
-        info_hash: [1; 20],
+    let options = LocalOptions {
         port: None,
         ip: Some([192, 0, 2, 1].into()),
     };
-    let error = LocalDiscovery::spawn(search, sink).unwrap_err();
+    let error = LocalDiscovery::open(options).unwrap_err();
     assert!(error.to_string().contains("no interface"), "{error}");
 }
 
@@ -88,24 +127,21 @@ fn peers_on_two_hosts_find_each_other_over_ipv4_and_ipv6() {
     for (ips, prefix) in [(["10.9.0.1", "10.9.0.2"], 24), (["fd09::1", "fd09::2"], 64)] {
         let ips = ips.map(|ip| ip.parse::<IpAddr>().unwrap());
         let hosts = hosts(ips, prefix);
-        let search = |port| LocalSearch {
-            info_hash: [0xb1; 20],
-            port,
-            ip: None,
+        let search = |port| {
+            let local = LocalDiscovery::open(LocalOptions { port, ip: None }).unwrap();
+            search(&local, 0xb1, true)
         };
         let (done, mut is_done) = oneshot::channel();
         let listen = async {
-            let (sink, mut found) = mpsc::channel(8);
-            let _listener = LocalDiscovery::spawn(search(None), sink).unwrap();
+            let (_listener, mut found) = search(None);
             let found = found.recv().await;
             done.send(()).unwrap();
             found
         };
         let announce = async {
-            let (sink, _found) = mpsc::channel(8);
             // The other may not listen yet, nor the link be up: each start announces at once.
             loop {
-                let _again = LocalDiscovery::spawn(search(Some(6881)), sink.clone()).unwrap();
+                let _again = search(Some(6881));
                 let pause = tokio::time::sleep(Duration::from_millis(100));
                 tokio::select! {
                     _ = &mut is_done => return,

@@ -1,19 +1,17 @@
-//! The nodes of the DHT beside a torrent.
+//! The nodes of the DHT beside the torrents of a command.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_discovery::{DhtNodes, DhtSearches, KeptNodes, PeerPorts, SavedNodes};
-use hawser_torrent::{DhtContacts, InfoHash, PeerAddr};
-use tokio::sync::mpsc;
+use hawser_discovery::{DhtNode, DhtNodes, KeptNodes, SavedNodes};
+use hawser_torrent::{DhtContacts, PeerAddr};
 use tokio::task::JoinSet;
 
-use super::node::DhtNode;
-use super::{FindArgs, MAX_WAITING, Sought, Ways};
-use crate::cmd::folders;
-use crate::cmd::network::{Addresses, Sockets};
+use super::FindArgs;
+use crate::cmd::network::Sockets;
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 
@@ -27,40 +25,32 @@ const PUBLIC_NODES: [(&str, u16); 3] = [
 /// Time between two writes of the nodes to the disk, so that a crash does not lose them.
 const KEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// The nodes of this program, and the searches for its torrent.
+/// The nodes of this program.
 pub struct Dht {
     nodes: DhtNodes,
-    info_hash: InfoHash,
-    ports: PeerPorts,
-    /// Where found peers go; `None` for a seeder, which dials none.
-    sink: Option<mpsc::Sender<Vec<PeerAddr>>>,
-    found: mpsc::Receiver<Vec<PeerAddr>>,
-    searches: Option<DhtSearches>,
     kept: Option<Arc<KeptNodes>>,
     /// End with it: nodes of peers passed on, names looked up, nodes kept from time to time.
     tasks: JoinSet<()>,
 }
 
 impl Dht {
-    /// Runs nodes of all kinds that this host can have, if `ways` say so, and tells peers of them.
+    /// Runs nodes of all kinds that this host can have, and tells peers of them. They begin with those of the
+    /// last run in `folder`, where they are kept again, those of the flags, and those that a torrent names.
     ///
     /// # Errors
     /// If no node can be opened.
     pub async fn open(
         args: &FindArgs,
-        ways: Ways,
-        sought: &Sought,
+        of_torrent: &[DhtNode],
         sockets: &mut Sockets,
-    ) -> Result<Option<Self>, Failure> {
-        if !ways.dht {
-            return Ok(None);
-        }
+        folder: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
         if let Some(node) = args.scion_node().filter(|_| sockets.host().is_none()) {
             return Err(Failure::job(format!(
                 "--dht-node {node}: this host is in no SCION network"
             )));
         }
-        let (kept, saved) = keep();
+        let (kept, saved) = keep(folder);
         let nodes = open_nodes(args.dht_port, sockets, &saved)?;
         let (contacts, mut named) = DhtContacts::new(&nodes.local_addrs());
         sockets.network = sockets.network.clone().with_dht(contacts);
@@ -71,50 +61,22 @@ impl Dht {
                 of_peers.add_nodes(&[node]).await;
             }
         });
-        let begins_with = begins_with(args, &sought.nodes);
+        let begins_with = begins_with(args, of_torrent);
         tasks.spawn(look_up(nodes.clone(), begins_with));
         if let Some(kept) = &kept {
             tasks.spawn(keep_again(nodes.clone(), Arc::clone(kept)));
         }
-        let (sink, found) = mpsc::channel(MAX_WAITING);
-        Ok(Some(Self {
-            ports: ports(sockets.addresses),
-            nodes,
-            info_hash: sought.info_hash,
-            sink: sought.dials.then_some(sink),
-            found,
-            searches: None,
-            kept,
-            tasks,
-        }))
+        Ok(Self { nodes, kept, tasks })
+    }
+
+    /// The nodes, to search for torrents.
+    pub fn nodes(&self) -> DhtNodes {
+        self.nodes.clone()
     }
 
     /// The addresses of the nodes.
     pub fn local_addrs(&self) -> Vec<PeerAddr> {
         self.nodes.local_addrs()
-    }
-
-    /// Searches for peers from now on, and announces this side if it `announces`.
-    pub fn search(&mut self, announces: bool) {
-        let ports = match announces {
-            true => self.ports,
-            false => PeerPorts::default(),
-        };
-        let info_hash = self.info_hash.0;
-        self.searches = Some(self.nodes.search(info_hash, ports, self.sink.as_ref()));
-    }
-
-    /// Ends the searches: nothing is announced any more.
-    pub fn end_searches(&mut self) {
-        self.searches = None;
-    }
-
-    /// The next peers that are found. Cancel safe.
-    pub async fn found(&mut self) -> Vec<PeerAddr> {
-        match self.found.recv().await {
-            Some(peers) => peers,
-            None => std::future::pending().await,
-        }
     }
 
     /// Ends the nodes, and keeps those that they know for the next run.
@@ -138,9 +100,9 @@ fn begins_with(args: &FindArgs, of_torrent: &[DhtNode]) -> Vec<DhtNode> {
     nodes
 }
 
-/// The folder of the nodes, and what the last run kept. A download goes without.
-fn keep() -> (Option<Arc<KeptNodes>>, SavedNodes) {
-    let Some(folder) = folders::kept("dht") else {
+/// The folder of the nodes, and what the last run kept. Without one, nodes are not kept.
+fn keep(folder: Option<PathBuf>) -> (Option<Arc<KeptNodes>>, SavedNodes) {
+    let Some(folder) = folder else {
         errln!("nodes of the DHT are not kept for the next run: no folder: set HOME");
         return Default::default();
     };
@@ -221,32 +183,11 @@ fn open_ip(
     }
 }
 
-/// The ports at which peers connect. A TCP socket at `[::]` takes IPv4, too.
-fn ports(addresses: Addresses) -> PeerPorts {
-    let tcp = addresses.tcp;
-    let of = |takes: fn(IpAddr) -> bool| {
-        let tcp = tcp.filter(|tcp| takes(tcp.ip()));
-        tcp.map(|tcp| tcp.port())
-    };
-    PeerPorts {
-        v4: of(|ip| ip.is_ipv4() || ip.is_unspecified()),
-        v6: of(|ip| ip.is_ipv6()),
-        scion: addresses.scion.map(|scion| scion.host.port()),
-    }
-}
-
 /// Adds nodes, those with names at all addresses of their hosts.
 async fn look_up(nodes: DhtNodes, named: Vec<DhtNode>) {
     for node in named {
-        match node {
-            DhtNode::Addr(addr) => nodes.add_nodes(&[addr]).await,
-            DhtNode::Name(host, port) => match tokio::net::lookup_host((&host[..], port)).await {
-                Ok(addrs) => {
-                    let addrs: Vec<PeerAddr> = addrs.map(PeerAddr::Ip).collect();
-                    nodes.add_nodes(&addrs).await;
-                }
-                Err(error) => errln!("node of the DHT {}: {error}", plain(&host)),
-            },
+        if let Err(error) = nodes.add_node(&node).await {
+            errln!("node of the DHT {}: {error}", plain(&node.to_string()));
         }
     }
 }
@@ -297,22 +238,5 @@ mod tests {
         assert_eq!(own, ["10.0.0.1:1", "a.example:1"]);
         assert_eq!(names(&args(None, &["10.0.0.1:1"]), &[]), ["10.0.0.1:1"]);
         assert_eq!(names(&args(None, &[]), &of_torrent), ["a.example:1"]);
-    }
-
-    #[test]
-    fn peers_are_announced_where_they_can_connect() {
-        let ports = |tcp: Option<&str>, scion: Option<&str>| {
-            ports(Addresses {
-                tcp: tcp.map(|tcp| tcp.parse().unwrap()),
-                scion: scion.map(|scion| scion.parse().unwrap()),
-            })
-        };
-        let of = |v4, v6, scion| PeerPorts { v4, v6, scion };
-        assert_eq!(ports(None, None), of(None, None, None));
-        assert_eq!(ports(Some("0.0.0.0:1"), None), of(Some(1), None, None));
-        assert_eq!(ports(Some("[::]:2"), None), of(Some(2), Some(2), None));
-        assert_eq!(ports(Some("[::1]:2"), None), of(None, Some(2), None));
-        let scion = Some("1-ff00:0:110,10.0.0.1:3");
-        assert_eq!(ports(None, scion), of(None, None, Some(3)));
     }
 }

@@ -1,39 +1,28 @@
 //! Peers being found for one torrent, by all its ways.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Instant;
 
-use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams, Trackers};
-use hawser_torrent::{FoundPeers, PeerAddr, PeerSource, Progress, SeedProgress};
-use hawser_tracker::{
-    AnnounceOptions, Announcer, Host, Identity, Stats, TrackerStatus, TrackerUrl,
+use hawser_discovery::{
+    Client, ClientOptions, Datagrams, LocalDiscovery, LocalOptions, PeerFinder, PeerSearch,
+    ScionDatagrams,
 };
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
+use hawser_torrent::{FoundPeers, PeerAddr, Progress, SeedProgress};
+use hawser_tracker::{Host, Stats, TrackerStatus, TrackerUrl};
+use tokio::sync::watch;
 
 use super::dht::Dht;
-use super::local::Local;
-use super::{MAX_WAITING, Sought, Ways};
+use super::{Sought, Ways};
 use crate::cmd::network::Sockets;
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 use crate::out::{errln, plain};
-
-/// Most addresses that are kept for a download which begins when the metadata is there.
-const MAX_KEPT: usize = 2000;
 
 /// Peers being found for one torrent.
 pub struct Finding {
-    trackers: Option<Trackers>,
+    search: PeerSearch,
     stats: watch::Sender<Stats>,
-    answers: mpsc::Receiver<Vec<PeerAddr>>,
     dht: Option<Dht>,
-    local: Option<Local>,
-    /// Whether found peers are dialed; a seeder dials those of its own network alone.
-    dials: bool,
-    /// Peers found so far, for a download that begins later, and by what.
-    kept: BTreeMap<PeerAddr, PeerSource>,
     /// Errors of trackers that were shown, by URL.
     shown: BTreeSet<(String, String)>,
 }
@@ -49,55 +38,25 @@ impl Finding {
         ways: Ways,
         sought: &Sought,
         sockets: &Sockets,
-        mut dht: Option<Dht>,
+        dht: Option<Dht>,
     ) -> Result<Self, Failure> {
-        let trackers = &sought.trackers;
         let stats = watch::Sender::new(Stats {
             left: sought.left,
             ..Stats::default()
         });
-        let announces = sought.is_private == Some(false);
-        if let Some(dht) = &mut dht {
-            dht.search(announces);
-        }
-        let mut local = Local::new(ways, sought, sockets);
-        if let Some(local) = &mut local {
-            local.search(announces)?;
-        }
-        let (sink, answers) = mpsc::channel(MAX_WAITING);
-        let trackers = match ways.trackers {
-            false => None,
-            true => {
-                let options = ClientOptions {
-                    scion: scion(trackers, sockets)?,
-                    ..ClientOptions::default()
-                };
-                let client = Client::new(options);
-                let client = client.map_err(|error| Failure::job(format!("trackers: {error}")))?;
-                let addresses = sockets.addresses;
-                let mut rng = fastrand::Rng::new();
-                let identity = Identity {
-                    info_hash: sought.info_hash.0,
-                    peer_id: hawser_torrent::new_peer_id(),
-                    port: addresses.tcp.map_or(0, |tcp| tcp.port()),
-                    key: rng.u32(..),
-                    scion: addresses.scion,
-                };
-                let options = AnnounceOptions::default();
-                let announcer = Announcer::new(identity, trackers, options, rng, Instant::now());
-                let stop = CancellationToken::new();
-                let stats = stats.subscribe();
-                Some(Trackers::spawn(client, announcer, stats, sink, &stop))
-            }
+        let is_over_scion = names_scion(&sought.trackers);
+        let finder = finder(ways, is_over_scion, sockets, dht.as_ref())?;
+        let sought = hawser_discovery::Sought {
+            info_hash: sought.info_hash.0,
+            peer_id: hawser_torrent::new_peer_id(),
+            trackers: sought.trackers.clone(),
+            is_private: sought.is_private,
+            dials: sought.dials,
         };
         Ok(Self {
-            trackers,
+            search: finder.search(sought, stats.subscribe()),
             stats,
-            answers,
             dht,
-            local,
-            dials: sought.dials,
-            kept: BTreeMap::new(),
             shown: BTreeSet::new(),
         })
     }
@@ -118,39 +77,19 @@ impl Finding {
         });
     }
 
-    /// The metadata of a magnet link says whether the torrent is private. If so, its peers come from its
-    /// trackers alone (BEP 27), and others are forgotten; if not, this side is announced everywhere.
-    ///
-    /// # Errors
-    /// When no socket for the own network can be opened.
-    pub fn learn(&mut self, is_private: bool) -> Result<(), Failure> {
-        if let Some(dht) = &mut self.dht {
-            match is_private {
-                true => dht.end_searches(),
-                false => dht.search(true),
-            }
-        }
-        if let Some(local) = &mut self.local {
-            match is_private {
-                true => local.end_search(),
-                false => local.search(true)?,
-            }
-        }
-        if is_private {
-            self.kept.retain(|_, source| *source == PeerSource::Tracker);
-        }
-        Ok(())
+    /// The metadata of a magnet link says whether the torrent is private, as [`PeerSearch::learn`] takes it.
+    pub fn learn(&mut self, is_private: bool) {
+        self.search.learn(is_private);
     }
 
     /// Whether a peer was found by other means than a tracker.
     pub fn is_untracked(&self, peer: PeerAddr) -> bool {
-        let source = self.kept.get(&peer);
-        source.is_some_and(|source| *source != PeerSource::Tracker)
+        self.search.is_untracked(peer)
     }
 
     /// Gives what is found to a download, if there is one, and shows why trackers fail. Never ends.
     pub async fn feed(&mut self, to: Option<&FoundPeers>) -> ! {
-        let mut status = self.trackers.as_ref().map(Trackers::status);
+        let mut status = self.search.status();
         loop {
             let changed = async {
                 if let Some(status) = &mut status
@@ -160,37 +99,12 @@ impl Finding {
                 }
                 pending().await
             };
-            let in_dht = async {
-                match &mut self.dht {
-                    Some(dht) => dht.found().await,
-                    None => pending().await,
-                }
-            };
-            let nearby = async {
-                match &mut self.local {
-                    Some(local) => local.found().await,
-                    None => pending().await,
-                }
-            };
             tokio::select! {
-                peers = nearby => self.take(peers, PeerSource::Local, to).await,
-                Some(peers) = self.answers.recv() => self.take(peers, PeerSource::Tracker, to).await,
-                peers = in_dht => self.take(peers, PeerSource::Dht, to).await,
+                (peers, source) = self.search.found() => if let Some(to) = to {
+                    to.add(peers, source).await;
+                },
                 trackers = changed => self.show(&trackers),
             }
-        }
-    }
-
-    async fn take(&mut self, peers: Vec<PeerAddr>, source: PeerSource, to: Option<&FoundPeers>) {
-        for peer in &peers {
-            if self.kept.len() < MAX_KEPT || self.kept.contains_key(peer) {
-                let known = self.kept.entry(*peer).or_insert(source);
-                *known = source.min(*known);
-            }
-        }
-        let is_dialed = self.dials || source == PeerSource::Local;
-        if let Some(to) = to.filter(|_| is_dialed) {
-            to.add(peers, source).await;
         }
     }
 
@@ -207,11 +121,7 @@ impl Finding {
 
     /// Gives the peers found so far to a download that begins.
     pub async fn give_kept(&self, to: &FoundPeers) {
-        let mut by_source: BTreeMap<PeerSource, Vec<PeerAddr>> = BTreeMap::new();
-        for (peer, source) in &self.kept {
-            by_source.entry(*source).or_default().push(*peer);
-        }
-        for (source, peers) in by_source {
+        for (source, peers) in self.search.kept() {
             to.add(peers, source).await;
         }
     }
@@ -222,26 +132,52 @@ impl Finding {
         if let Some(dht) = self.dht {
             dht.stop().await;
         }
-        if let Some(trackers) = self.trackers {
-            trackers.stop().await;
-        }
+        self.search.stop().await;
     }
 }
 
-/// A socket for trackers in the SCION network, if one is named and there is a network.
-fn scion(
-    trackers: &[Vec<String>],
+/// Finds peers by these ways; over SCION, too, where trackers are there and this host is in a network.
+///
+/// # Errors
+/// When no socket for trackers or for the own network can be opened.
+pub fn finder(
+    ways: Ways,
+    trackers_over_scion: bool,
     sockets: &Sockets,
-) -> Result<Option<Arc<dyn Datagrams>>, Failure> {
-    let mut urls = trackers.iter().flatten();
-    let is_named = urls.any(|url| {
+    dht: Option<&Dht>,
+) -> Result<PeerFinder, Failure> {
+    let tcp = sockets.addresses.tcp;
+    let mut finder = PeerFinder::new(tcp, sockets.addresses.scion);
+    if ways.trackers {
+        let scion: Option<Arc<dyn Datagrams>> = match sockets.host() {
+            Some(host) if trackers_over_scion => Some(Arc::new(ScionDatagrams::bind(host, None)?)),
+            _ => None,
+        };
+        let options = ClientOptions {
+            scion,
+            ..ClientOptions::default()
+        };
+        finder = finder.with_trackers(Client::new(options).doing("trackers")?);
+    }
+    if let Some(dht) = dht {
+        finder = finder.with_dht(dht.nodes());
+    }
+    if ways.local {
+        let local = LocalDiscovery::open(LocalOptions {
+            port: tcp.map(|tcp| tcp.port()),
+            ip: tcp.map(|tcp| tcp.ip()).filter(|ip| !ip.is_unspecified()),
+        });
+        finder = finder.with_local(local?);
+    }
+    Ok(finder)
+}
+
+/// Whether a tracker is in the SCION network.
+fn names_scion(trackers: &[Vec<String>]) -> bool {
+    trackers.iter().flatten().any(|url| {
         let url = url.parse::<TrackerUrl>();
         url.is_ok_and(|url| matches!(url.host, Host::Scion(_)))
-    });
-    match sockets.host().filter(|_| is_named) {
-        Some(host) => Ok(Some(Arc::new(ScionDatagrams::bind(host, None)?))),
-        None => Ok(None),
-    }
+    })
 }
 
 /// The numbers of a download; `None` while what is on disk is checked.

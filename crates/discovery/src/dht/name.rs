@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use hawser_torrent::PeerAddr;
+use hawser_address::PeerAddr;
 
 /// Longest name of a host (RFC 1035), in bytes.
 const MAX_HOST: usize = 253;

@@ -1,0 +1,164 @@
+//! How the peers of all torrents of a program are found.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use hawser_address::{PeerAddr, ScionAddr};
+use hawser_tracker::{AnnounceOptions, Announcer, Identity, Stats};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::dht::{DhtNode, DhtNodes, DhtSearches, PeerPorts};
+use crate::local::{LocalDiscovery, LocalSearch};
+use crate::search::PeerSearch;
+use crate::tracker::Client;
+use crate::trackers::Trackers;
+
+/// A torrent whose peers are to be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// Its info-hash on the wire.
+    pub info_hash: [u8; 20],
+    /// The id of this peer for trackers.
+    pub peer_id: [u8; 20],
+    /// Its trackers, in tiers (BEP 12).
+    pub trackers: Vec<Vec<String>>,
+    /// Whether its peers come from its trackers alone (BEP 27); `None` while that is not known. It is not
+    /// announced elsewhere until it is known not to be private.
+    pub is_private: Option<bool>,
+    /// Whether peers are wanted to dial them, as a download does. Without, peers of the own network alone
+    /// are given: they may know of this side no sooner than in five minutes.
+    pub dials: bool,
+}
+
+/// How the peers of all torrents of a program are found: without trackers, DHT and own network at first,
+/// by none. Clones have the same.
+#[derive(Clone, Default)]
+pub struct PeerFinder {
+    tcp: Option<SocketAddr>,
+    scion: Option<ScionAddr>,
+    trackers: Option<Client>,
+    dht: Option<DhtNodes>,
+    local: Option<LocalDiscovery>,
+}
+
+impl fmt::Debug for PeerFinder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerFinder")
+            .field("tcp", &self.tcp)
+            .field("scion", &self.scion)
+            .field("trackers", &self.trackers.is_some())
+            .field("dht", &self.dht)
+            .field("local", &self.local.is_some())
+            .finish()
+    }
+}
+
+impl PeerFinder {
+    /// For peers that connect at these addresses; `None` where they cannot.
+    pub fn new(tcp: Option<SocketAddr>, scion: Option<ScionAddr>) -> Self {
+        Self {
+            tcp,
+            scion,
+            ..Self::default()
+        }
+    }
+
+    /// Also asks trackers.
+    pub fn with_trackers(mut self, client: Client) -> Self {
+        self.trackers = Some(client);
+        self
+    }
+
+    /// Also searches the DHT.
+    pub fn with_dht(mut self, nodes: DhtNodes) -> Self {
+        self.dht = Some(nodes);
+        self
+    }
+
+    /// Also looks for peers on the own network.
+    pub fn with_local(mut self, local: LocalDiscovery) -> Self {
+        self.local = Some(local);
+        self
+    }
+
+    /// Whether the DHT is searched.
+    pub fn has_dht(&self) -> bool {
+        self.dht.is_some()
+    }
+
+    /// Adds nodes of the DHT that a torrent names. Those whose names cannot be looked up are left out.
+    pub async fn add_nodes(&self, named: &[DhtNode]) {
+        let Some(dht) = &self.dht else {
+            return;
+        };
+        for node in named {
+            if let Err(error) = dht.add_node(node).await {
+                tracing::warn!(%node, %error, "a node of the DHT is not known");
+            }
+        }
+    }
+
+    /// Finds peers of a torrent from now on, until what is returned is dropped. Trackers are told the numbers
+    /// in `stats`. Must be called inside a tokio runtime.
+    pub fn search(&self, sought: Sought, stats: watch::Receiver<Stats>) -> PeerSearch {
+        PeerSearch::begin(self.clone(), sought, stats)
+    }
+
+    /// Has the trackers of a torrent asked; `None` if there are none.
+    pub(crate) fn ask_trackers(
+        &self,
+        sought: &Sought,
+        stats: watch::Receiver<Stats>,
+        sink: mpsc::Sender<Vec<PeerAddr>>,
+    ) -> Option<Trackers> {
+        let client = self.trackers.clone()?;
+        if sought.trackers.is_empty() {
+            return None;
+        }
+        let mut rng = fastrand::Rng::new();
+        let identity = Identity {
+            info_hash: sought.info_hash,
+            peer_id: sought.peer_id,
+            port: self.tcp.map_or(0, |tcp| tcp.port()),
+            key: rng.u32(..),
+            scion: self.scion,
+        };
+        let (options, now) = (AnnounceOptions::default(), Instant::now().into_std());
+        let announcer = Announcer::new(identity, &sought.trackers, options, rng, now);
+        // They are stopped by their handle.
+        let stop = CancellationToken::new();
+        Some(Trackers::spawn(client, announcer, stats, sink, &stop))
+    }
+
+    /// Searches the DHT for a torrent, and announces it if it is known not to be private.
+    pub(crate) fn search_dht(
+        &self,
+        sought: &Sought,
+        sink: &mpsc::Sender<Vec<PeerAddr>>,
+    ) -> Option<DhtSearches> {
+        let ports = match sought.is_private {
+            Some(true) => return None,
+            Some(false) => PeerPorts::of(self.tcp, self.scion),
+            None => PeerPorts::default(),
+        };
+        let sink = sought.dials.then_some(sink);
+        let nodes = self.dht.as_ref()?;
+        Some(nodes.search(sought.info_hash, ports, sink))
+    }
+
+    /// Looks for a torrent on the own network, and announces it if it is known not to be private.
+    pub(crate) fn search_locally(
+        &self,
+        sought: &Sought,
+        sink: mpsc::Sender<Vec<PeerAddr>>,
+    ) -> Option<LocalSearch> {
+        let announces = match sought.is_private {
+            Some(true) => return None,
+            known => known == Some(false),
+        };
+        let local = self.local.as_ref()?;
+        Some(local.search(sought.info_hash, announces, sink))
+    }
+}

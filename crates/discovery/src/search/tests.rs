@@ -1,0 +1,119 @@
+use std::net::SocketAddr;
+
+use hawser_dht::Announce;
+
+use super::*;
+use crate::dht::{DhtNodes, SavedNodes};
+use crate::local::{LocalDiscovery, LocalOptions};
+
+const HASH: [u8; 20] = [0xe1; 20];
+
+fn sought(is_private: Option<bool>, dials: bool) -> Sought {
+    Sought {
+        info_hash: HASH,
+        peer_id: [1; 20],
+        trackers: Vec::new(),
+        is_private,
+        dials,
+    }
+}
+
+fn tcp(port: u16) -> Option<SocketAddr> {
+    Some(([127, 0, 0, 1], port).into())
+}
+
+fn peer(port: u16) -> PeerAddr {
+    PeerAddr::Ip(([127, 0, 0, 1], port).into())
+}
+
+/// A node on the loopback, and its address.
+fn node() -> (DhtNodes, PeerAddr) {
+    let mut nodes = DhtNodes::default();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    nodes.open_ip(any, &SavedNodes::default()).unwrap();
+    let addr = nodes.local_addrs()[0];
+    (nodes, addr)
+}
+
+/// A program whose node knows another one, and whose peers connect at a port.
+async fn program(port: u16, known: PeerAddr) -> PeerFinder {
+    let (nodes, _) = node();
+    nodes.add_nodes(&[known]).await;
+    PeerFinder::new(tcp(port), None).with_dht(nodes)
+}
+
+fn begin(finder: &PeerFinder, sought: Sought) -> PeerSearch {
+    finder.search(sought, watch::channel(Stats::default()).1)
+}
+
+#[tokio::test]
+async fn a_torrent_is_found_in_the_dht_and_one_that_is_private_is_not_announced() {
+    let (router, at) = node();
+    let announcer = program(7001, at).await;
+    let _open = begin(&announcer, sought(Some(false), false));
+    let seeker = program(7002, at).await;
+    let mut search = begin(&seeker, sought(None, true));
+    assert_eq!(search.found().await, (vec![peer(7001)], PeerSource::Dht));
+    assert!(search.is_untracked(peer(7001)));
+    // It becomes known that it is private: what was found counts no longer, and nothing is announced.
+    search.learn(true);
+    assert!(search.kept().is_empty() && search.dht.is_none());
+    let handle = router.v4.as_ref().unwrap().handle.clone();
+    let mut peers = handle.search(HASH, None).await.unwrap();
+    let mut announced = Vec::new();
+    while let Some(peer) = peers.recv().await {
+        announced.push(peer.port());
+    }
+    assert!(!announced.contains(&7002), "{announced:?}");
+    let private = begin(&seeker, sought(Some(true), true));
+    assert!(private.dht.is_none() && private.local.is_none());
+}
+
+#[tokio::test]
+async fn a_torrent_that_is_complete_is_announced_and_searched_for_no_longer() {
+    let (router, at) = node();
+    let handle = router.v4.as_ref().unwrap().handle.clone();
+    let mut first = handle.search(HASH, Some(Announce::Port(7))).await.unwrap();
+    while first.recv().await.is_some() {}
+    let finder = program(7003, at).await;
+    let mut search = begin(&finder, sought(Some(false), true));
+    search.end_dialing();
+    // What the first search may have found still is not given.
+    loop {
+        let mut peers = handle.search(HASH, None).await.unwrap();
+        let mut is_announced = false;
+        while let Some(peer) = peers.recv().await {
+            is_announced |= peer.port() == 7003;
+        }
+        if is_announced {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let no_peers = tokio::select! {
+        biased;
+        found = search.found() => panic!("{found:?}"),
+        () = std::future::ready(()) => true,
+    };
+    assert!(no_peers && search.kept().is_empty());
+}
+
+#[tokio::test]
+async fn peers_of_the_own_network_are_given_also_to_a_seeder() {
+    let local = |port| {
+        let options = LocalOptions {
+            port: Some(port),
+            ip: Some([127, 0, 0, 1].into()),
+        };
+        let local = LocalDiscovery::open(options).unwrap();
+        PeerFinder::new(tcp(port), None).with_local(local)
+    };
+    let seeder = local(7004);
+    let mut seeds = begin(&seeder, sought(Some(false), false));
+    let leecher = local(7005);
+    let mut link = begin(&leecher, sought(None, true));
+    link.learn(false);
+    assert_eq!(seeds.found().await, (vec![peer(7005)], PeerSource::Local));
+    link.learn(true);
+    assert!(link.local.is_none());
+}
