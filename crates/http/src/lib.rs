@@ -7,7 +7,8 @@
 //! - [`Users`], [`by_bearer`], [`by_token`]: the user that a request comes from; [`Attempts`]: wrong
 //!   tokens, and how long their senders wait.
 //! - [`Sessions`]: sessions of browsers, by cookies; [`may_be_from_page`]: requests that pages make.
-//! - [`Topic`]: streams of events; [`asset()`]: files of pages that are inside the program.
+//! - [`Topic`]: streams of events; [`asset()`]: files of pages that are inside the program; [`page`]: what
+//!   all pages share.
 //! - [`notify()`]: readiness, for systemd.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
@@ -43,6 +44,7 @@ mod metrics;
 mod metrics_only;
 mod notify;
 mod origin;
+pub mod page;
 mod sessions;
 mod strict;
 mod tls;
@@ -59,7 +61,7 @@ pub use self::limit_metrics::{LimitLabels, LimitMetric};
 pub use self::listener::{Listener, Peer};
 pub use self::metrics::{Metric, MetricKind, Metrics};
 pub use self::notify::{READY, STOPPING, notify};
-pub use self::origin::{NO_PAGES, may_be_from_page};
+pub use self::origin::{NO_PAGES, PAGE_HEADER, is_own_page, may_be_from_page};
 pub use self::sessions::{SESSION_COOKIE, Sessions, session_cookie, set_session_cookie};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};

@@ -19,6 +19,26 @@ pub fn may_be_from_page(request: &HeaderMap, by_address: bool) -> bool {
     crossed || request.contains_key(header::ORIGIN) || by_address && !names_this_host(request)
 }
 
+/// The header that the pages of hawser send with each request. Pages of others cannot send it: a browser
+/// asks the server first, and gets no answer.
+pub const PAGE_HEADER: &str = "x-hawser-page";
+
+/// Whether a page made the request that this host serves over plain HTTP, at an address or as `localhost`: a
+/// page whose name was made to lead here is none (DNS rebinding).
+#[must_use]
+pub fn is_own_page(request: &HeaderMap) -> bool {
+    let text = |name: header::HeaderName| request.get(name)?.to_str().ok();
+    let (host, origin) = (text(header::HOST), text(header::ORIGIN));
+    let is_same = match (host, origin) {
+        (Some(host), Some(origin)) => origin.strip_prefix("http://") == Some(host),
+        // Browsers send no origin with requests of a page that only look at something on its own site.
+        _ => request
+            .get("sec-fetch-site")
+            .is_some_and(|site| site == "same-origin"),
+    };
+    is_same && request.contains_key(PAGE_HEADER) && names_this_host(request)
+}
+
 /// Whether the request names this host by an address or as `localhost`.
 fn names_this_host(request: &HeaderMap) -> bool {
     let host = request
@@ -56,6 +76,32 @@ mod tests {
         ] {
             let is_page = may_be_from_page(&request(headers), false);
             assert_eq!(is_page, expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_own_page_is_told_by_its_origin_and_header() {
+        let own = ("host", "127.0.0.1:9091");
+        let (page, origin) = (("x-hawser-page", "1"), ("origin", "http://127.0.0.1:9091"));
+        for (headers, expected) in [
+            (&[own, page, origin][..], true),
+            (&[own, page, ("sec-fetch-site", "same-origin")], true),
+            (&[own, origin], false),
+            (&[own, page], false),
+            (&[own, page, ("origin", "https://127.0.0.1:9091")], false),
+            (&[own, page, ("origin", "http://127.0.0.1:80")], false),
+            (&[own, page, ("origin", "http://attacker.example")], false),
+            (&[own, page, ("origin", "null")], false),
+            (
+                &[
+                    ("host", "attacker.example:9091"),
+                    page,
+                    ("origin", "http://attacker.example:9091"),
+                ],
+                false,
+            ),
+        ] {
+            assert_eq!(is_own_page(&request(headers)), expected, "{headers:?}");
         }
     }
 

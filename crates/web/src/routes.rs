@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::http::{StatusCode, header};
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hawser_http::describe::text;
+use hawser_http::page::secure;
 use hawser_http::{JsonError, json_errors, nothing};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,10 +18,6 @@ use crate::api::{ases, changes, core_links, links, metrics, openapi, session, us
 use crate::app::App;
 use crate::host_api::{archive, configuration, name_other_machine, reports};
 use crate::page;
-
-/// What browsers may do with the page: run and show what this server sends, and nothing else.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The routes of the API, with their descriptions.
 pub(crate) fn api() -> OpenApiRouter<App> {
@@ -94,30 +90,6 @@ pub fn router(app: App) -> Router {
 async fn other_method() -> JsonError {
     let reason = "this path does not have this method: see /api/v1/openapi.json";
     JsonError(StatusCode::METHOD_NOT_ALLOWED, reason.to_owned())
-}
-
-/// Adds to each answer what keeps browsers from doing more with it than it is for.
-async fn secure(request: Request, next: Next) -> Response {
-    let mut answer = next.run(request).await;
-    let headers = answer.headers_mut();
-    let fixed = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-    ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    // What a user sees is for that user's eyes. Assets have their own rule.
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
-    answer
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 import { api } from "./api.js";
 import { confirmed, dialog, field, h, say } from "./dom.js";
-import { asName } from "./format.js";
 import { load, store } from "./live.js";
 import { machineButtons } from "./machine.js";
+import { asName } from "./names.js";
 
 const ROLES = ["admin", "user", "reader"];
 

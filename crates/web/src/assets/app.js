@@ -54,7 +54,7 @@ function ended(reason) {
   leave = () => {};
   forget();
   document.title = "Link limits";
-  root.replaceChildren(login(begin, reason));
+  root.replaceChildren(login(begin, reason, { title: "Link limits", hint: "You got it from an administrator." }));
 }
 
 async function logOut() {

@@ -2,8 +2,9 @@
 
 import { api } from "./api.js";
 import { h } from "./dom.js";
-import { asName, dateTime, directionPhrase, exactRate } from "./format.js";
+import { dateTime, exactRate } from "./format.js";
 import { listen, store } from "./live.js";
+import { asName, directionPhrase } from "./names.js";
 
 function linkName(change) {
   const link = store.links.find((one) => one.id === change.link);

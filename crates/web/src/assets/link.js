@@ -3,11 +3,12 @@
 import { api } from "./api.js";
 import { changeList } from "./changes.js";
 import { field, h } from "./dom.js";
-import { DIRECTIONS, MIN_LIMIT, asName, asNumber, bytes, count, directionName, directionPhrase, exactRate, unitOf, wanted } from "./format.js";
+import { bytes, count, exactRate, unitOf } from "./format.js";
 import { graph } from "./graph.js";
 import { pill } from "./links.js";
 import { listen, load, mayLimit, rateOf, store } from "./live.js";
 import { machineButtons } from "./machine.js";
+import { DIRECTIONS, MIN_LIMIT, asName, asNumber, directionName, directionPhrase, wanted } from "./names.js";
 import { limitControl } from "./rate.js";
 
 const SPANS = [[60, "1 min"], [600, "10 min"], [3600, "1 h"], [86400, "24 h"]];

@@ -1,8 +1,9 @@
 // All links as a table.
 
 import { h, svg } from "./dom.js";
-import { DIRECTIONS, asName, asNumber, directionName, limitText, rate, wanted } from "./format.js";
+import { limitText, rate } from "./format.js";
 import { listen, rateOf, store } from "./live.js";
+import { DIRECTIONS, asName, asNumber, directionName, wanted } from "./names.js";
 
 const PAGE = 100;
 

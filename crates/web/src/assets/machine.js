@@ -2,8 +2,8 @@
 
 import { api, file } from "./api.js";
 import { confirmed, dialog, h, say } from "./dom.js";
-import { asName } from "./format.js";
 import { store } from "./live.js";
+import { asName } from "./names.js";
 
 // Saves the archive of an AS; `said` is given what became of it.
 async function save(one, said, after) {

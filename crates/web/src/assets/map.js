@@ -1,9 +1,10 @@
 // The network as a map: attachment points and user ASes at their places, without a map behind.
 
 import { h, svg } from "./dom.js";
-import { DIRECTIONS, asName, asNumber, rate, wanted } from "./format.js";
+import { rate } from "./format.js";
 import { placeLabels } from "./labels.js";
 import { listen, rateOf, store } from "./live.js";
+import { DIRECTIONS, asName, asNumber, wanted } from "./names.js";
 
 // The size of the picture, in its own units: upright on a phone.
 const narrow = matchMedia("(max-width: 600px)");

@@ -2,8 +2,9 @@
 
 import { api } from "./api.js";
 import { field, h, id, svg } from "./dom.js";
-import { MAX_LIMIT, MIN_LIMIT, directionPhrase, exactRate, limitText, time, unitOf, wanted } from "./format.js";
+import { exactRate, limitText, time, unitOf } from "./format.js";
 import { mayLimit, rateOf } from "./live.js";
+import { MAX_LIMIT, MIN_LIMIT, directionPhrase, wanted } from "./names.js";
 
 const STEPS = 1000;
 // The right end where there is no maximum.

@@ -7,13 +7,9 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hawser_coordinator::{Actor, User};
-use hawser_http::{AuthError, JsonError, Peer, Users, by_bearer, session_cookie};
+use hawser_http::{AuthError, JsonError, PAGE_HEADER, Peer, Users, by_bearer, session_cookie};
 
 use crate::app::App;
-
-/// The header that our own page sends with each request. Pages of others cannot send it: a browser
-/// asks us first, and gets no answer.
-const PAGE_HEADER: &str = "x-hawser-page";
 
 /// The user that a request comes from.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::body::Body;
-use axum::http::Method;
+use axum::http::{Method, Request};
 use hawser_coordinator::Coordinator;
 use hawser_fuzz::Description;
 use tower::ServiceExt;

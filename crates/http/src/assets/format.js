@@ -1,7 +1,4 @@
-// Rates, times and names as text.
-
-export const MIN_LIMIT = 8000;
-export const MAX_LIMIT = 100e9;
+// Rates, sizes and times as text.
 
 const UNITS = [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]];
 
@@ -28,12 +25,6 @@ export function exactRate(bits) {
   return `${digits(bits / size, 12)} ${unit}`;
 }
 
-// What is in force: the lower one of limit and maximum.
-export function wanted(link, direction) {
-  const [limit, maximum] = [link.limit[direction], link.maximum[direction]];
-  return limit === null ? maximum : maximum === null ? limit : Math.min(limit, maximum);
-}
-
 export function limitText(bits) {
   return bits === null ? "no limit" : exactRate(bits);
 }
@@ -55,25 +46,4 @@ export function dateTime(ms) {
   const day = new Date(ms).toLocaleDateString("en-CA");
   const today = new Date().toLocaleDateString("en-CA");
   return day === today ? `today ${time(ms)}` : `${day} ${time(ms)}`;
-}
-
-// An AS by its label, or its number.
-export function asName(end) {
-  return end.label || end.isd_as;
-}
-
-// Its number, where it has one: the only attachment point of a machine may have none.
-export function asNumber(end) {
-  return end.isd_as === "0-0" ? "" : end.isd_as;
-}
-
-export const DIRECTIONS = ["egress", "ingress"];
-
-export function directionName(direction) {
-  return direction === "egress" ? "To the user AS" : "From the user AS";
-}
-
-// The same within a sentence.
-export function directionPhrase(direction) {
-  return direction === "egress" ? "to the user AS" : "from the user AS";
 }
