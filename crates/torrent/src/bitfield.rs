@@ -86,7 +86,6 @@ impl Bitfield {
     }
 
     /// Number of pieces in the set.
-    #[cfg(test)]
     pub fn count(&self) -> u32 {
         self.ones
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::bitfield::Bitfield;
 use crate::metainfo::Metainfo;
+use crate::piece_map::PieceMap;
 use crate::pieces::Pieces;
 use crate::selection::{Priority, Selection};
 use crate::wanted::Wanted;
@@ -32,6 +33,8 @@ pub struct FilesProgress {
     pub wanted_bytes: u64,
     /// Those of `wanted_bytes` whose piece is verified.
     pub wanted_verified_bytes: u64,
+    /// The pieces that are verified, of all files; none before the content on disk is verified.
+    pub pieces: PieceMap,
 }
 
 /// Counts what is verified of each file.
@@ -66,6 +69,7 @@ impl FileTally {
                 each: each.into(),
                 wanted_bytes: metainfo.pieces.total,
                 wanted_verified_bytes: 0,
+                pieces: PieceMap::empty(metainfo.pieces.count()),
             },
         }
     }
@@ -85,11 +89,13 @@ impl FileTally {
         let pieces = (0..self.pieces.count()).filter(|piece| wanted.has(*piece));
         self.progress.wanted_bytes = pieces.map(size).sum();
         self.progress.wanted_verified_bytes = 0;
+        self.progress.pieces = PieceMap::empty(self.pieces.count());
         verified.iter().for_each(|piece| self.verify(piece, wanted));
     }
 
     /// Counts a piece that is verified.
     pub fn verify(&mut self, piece: u32, wanted: &Wanted) {
+        self.progress.pieces.set(piece);
         let bytes = self.pieces.range(piece);
         if wanted.has(piece) {
             self.progress.wanted_verified_bytes += bytes.end - bytes.start;
@@ -161,6 +167,7 @@ mod tests {
                 pieces.map(|piece| u64::from(metainfo.pieces.size(piece))).sum()
             };
             let progress = tally.progress();
+            prop_assert_eq!(progress.pieces.as_bytes(), verified.as_wire());
             prop_assert_eq!(progress.wanted_bytes, of(&|piece| wanted.has(piece)));
             let both = of(&|piece| wanted.has(piece) && verified.has(piece));
             prop_assert_eq!(progress.wanted_verified_bytes, both);

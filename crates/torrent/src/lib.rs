@@ -40,6 +40,7 @@ mod network;
 mod options;
 mod peer;
 mod picker;
+mod piece_map;
 mod pieces;
 mod pipeline;
 mod progress;
@@ -76,10 +77,11 @@ pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;
 pub use self::options::{DownloadOptions, SeedOptions};
+pub use self::piece_map::PieceMap;
 pub use self::pieces::Pieces;
 pub use self::progress::{
-    ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
-    SeedProgress, Summary,
+    ChangedFile, LeftPath, PathProgress, PathState, PathSummary, PeerState, Phase, Progress,
+    SeedPeer, SeedProgress, Summary,
 };
 pub use self::quic::ALPN;
 pub use self::rate::RateLimits;

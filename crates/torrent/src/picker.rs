@@ -198,6 +198,11 @@ impl Picker {
         self.conns.get(&conn).is_some_and(|c| c.has.has(piece))
     }
 
+    /// Number of pieces that the peer has, as far as is known.
+    pub fn has_count(&self, conn: ConnId) -> u32 {
+        self.conns.get(&conn).map_or(0, |known| known.has.count())
+    }
+
     /// Whether the peer has every piece, as far as is known.
     pub fn has_all(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|c| c.has.is_full())

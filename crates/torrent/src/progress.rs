@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_address::PeerAddr;
@@ -76,6 +77,10 @@ pub struct PathProgress {
     /// ASes on the path, both ends included; 0 on a connection opened by the peer if neither the
     /// daemon nor the peer has reported them.
     pub hops: usize,
+    /// The interfaces on it, in the direction in which it was announced: from here if the daemon or this
+    /// side knows it, from the peer if only that has reported it, which is not verified. Empty if neither
+    /// did.
+    pub interfaces: Vec<Interface>,
     /// What the connection over it is doing.
     pub state: PathState,
     /// Bytes of blocks received over it, over all its connections.
@@ -240,6 +245,28 @@ pub struct LeftPath {
     pub decision: Decision,
 }
 
+/// What a peer has, wants and does, as it is known over one connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerState {
+    /// The name of its program: as it says (BEP 10), or by its id (BEP 20). Not verified; at most 128 bytes.
+    pub client: Option<Arc<str>>,
+    /// Number of pieces that it has.
+    pub pieces: u32,
+    /// Whether it opened the connection.
+    pub is_incoming: bool,
+    /// Whether it wants blocks (BEP 3).
+    pub is_interested: bool,
+    /// Whether its requests are answered.
+    pub is_served: bool,
+    /// Whether it has a piece that is wanted here.
+    pub is_interesting: bool,
+    /// Whether it answers requests.
+    pub serves: bool,
+    /// Whether it downloads nothing (BEP 21).
+    pub is_upload_only: bool,
+}
+
 /// A path-level peer connected to a seeder.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -248,6 +275,10 @@ pub struct SeedPeer {
     pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
+    /// The interfaces on it, as of [`PathProgress::interfaces`].
+    pub interfaces: Vec<Interface>,
+    /// What the peer has, wants and does.
+    pub state: PeerState,
     /// The key of its certificate, which all path-level peers of one peer share; for an IP peer, a
     /// hash of its address.
     pub key: [u8; 32],

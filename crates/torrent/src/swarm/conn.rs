@@ -99,6 +99,8 @@ pub(super) struct Stall {
 pub(super) struct Theirs {
     /// The id in its handshake.
     pub id: PeerId,
+    /// The name of its program, as far as that is known.
+    pub client: Option<Arc<str>>,
     /// The port at which it accepts connections, if it said so (BEP 10).
     pub port: Option<u16>,
     /// The id under which it takes `ut_metadata` messages, if it does (BEP 9).
@@ -172,6 +174,7 @@ impl Conn {
                 retry: (now, *RETRIES.start()),
             },
             theirs: Theirs {
+                client: id.client().map(Into::into),
                 id,
                 port: None,
                 metadata: None,

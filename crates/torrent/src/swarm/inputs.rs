@@ -92,6 +92,9 @@ impl<T: Transport> Swarm<T> {
             Input::Exchange(exchange) => self.on_exchange(conn, exchange, now),
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
+                if let Some(client) = theirs.client {
+                    known.theirs.client = Some(client.into());
+                }
                 if let Some(limit) = theirs.request_queue {
                     known.theirs.limit = queued(limit);
                 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use hawser_manager::PathStatus;
+use hawser_path::Interface;
 
 use super::conn::Conn;
 use super::remotes::{Remote, RemoteId};
@@ -11,7 +12,9 @@ use super::state::Swarm;
 use super::subflow::Peer;
 use super::tally::{Reporter, Tally, Uploaded, accepted_summary};
 use crate::picker::ConnId;
-use crate::progress::{LeftPath, PathProgress, PathState, Phase, Progress, SeedPeer, SeedProgress};
+use crate::progress::{
+    LeftPath, PathProgress, PathState, PeerState, Phase, Progress, SeedPeer, SeedProgress,
+};
 use crate::transport::Transport;
 
 impl<T: Transport> Swarm<T> {
@@ -86,6 +89,7 @@ impl<T: Transport> Swarm<T> {
                 peer,
                 fingerprint,
                 hops: hops.or_else(|| conn.serving.hops()).unwrap_or(0),
+                interfaces: self.interfaces(conn),
                 state: self.state_of(*id, conn),
                 bytes: conn.bytes + known.map_or(0, |path| path.bytes),
                 rate: bits(conn.shown.down.rate),
@@ -134,6 +138,7 @@ impl<T: Transport> Swarm<T> {
             peer: remote.addr,
             fingerprint: path.fingerprint,
             hops: remote.hops(&path.path),
+            interfaces: path.path.as_ref().interfaces.clone(),
             state,
             bytes: path.bytes,
             rate: conn.map_or(0, |(_, conn)| bits(conn.shown.down.rate)),
@@ -153,12 +158,41 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
+    /// The interfaces on the path of a connection, as far as they are known.
+    fn interfaces(&self, conn: &Conn) -> Vec<Interface> {
+        let path = conn.connection.fingerprint();
+        let offered = conn.remote().and_then(|(remote, dialed)| {
+            let remote = self.dialing.remotes.get(&remote)?;
+            remote.paths.path(dialed.path)
+        });
+        let offered = offered.or_else(|| self.uploads.path(conn.group, path));
+        match offered {
+            Some(offered) => offered.as_ref().interfaces.clone(),
+            None => conn.serving.interfaces(),
+        }
+    }
+
+    fn peer_state(&self, id: ConnId, conn: &Conn) -> PeerState {
+        PeerState {
+            client: conn.theirs.client.clone(),
+            pieces: self.fetching.picker.has_count(id),
+            is_incoming: conn.dialed.is_none(),
+            is_interested: conn.serving.is_wanted(),
+            is_served: conn.serving.is_unchoked(),
+            is_interesting: self.fetching.picker.is_interesting(id),
+            serves: conn.theirs.unchoked,
+            is_upload_only: conn.theirs.upload_only,
+        }
+    }
+
     fn seed_progress(&self) -> SeedProgress {
-        let conns = self.conns.open.values();
+        let conns = self.conns.open.iter();
         let peers: Vec<SeedPeer> = conns
-            .map(|conn| SeedPeer {
+            .map(|(id, conn)| SeedPeer {
                 peer: conn.connection.peer(),
                 fingerprint: conn.connection.fingerprint(),
+                interfaces: self.interfaces(conn),
+                state: self.peer_state(*id, conn),
                 key: conn.connection.key(),
                 bytes: conn.uploaded(),
                 rate: bits(conn.shown.up.rate),

@@ -89,6 +89,12 @@ impl<P: AsRef<Path> + Clone> Uploads<P> {
         self.sharing.decision(downloader, path)
     }
 
+    /// A path that is offered to a peer for which paths are chosen here.
+    pub fn path(&self, group: GroupId, path: Fingerprint) -> Option<&P> {
+        let downloader = self.known.get(&group)?.downloader;
+        self.sharing.path(downloader, path)
+    }
+
     /// The paths that are not assigned to their downloaders, with the reasons.
     pub fn left(&self) -> impl Iterator<Item = (Downloader, Fingerprint, Decision)> {
         let decisions = self.sharing.decisions();

@@ -23,6 +23,19 @@ const DHT: (usize, u8) = (7, 0x01);
 /// learns that (BEP 3: both sides end the connection if the values differ), but not what is served.
 const NO_TORRENT: InfoHash = InfoHash([0; 20]);
 
+/// The codes of well-known programs in their ids (BEP 20).
+const PROGRAMS: [(&str, &str); 9] = [
+    ("AZ", "Vuze"),
+    ("DE", "Deluge"),
+    ("HW", "hawser"),
+    ("LT", "libtorrent"),
+    ("TR", "Transmission"),
+    ("UT", "µTorrent"),
+    ("WW", "WebTorrent"),
+    ("lt", "rTorrent"),
+    ("qB", "qBittorrent"),
+];
+
 /// The id of a running program (`peer_id`, BEP 3), new for every torrent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PeerId(pub [u8; 20]);
@@ -33,6 +46,29 @@ impl PeerId {
         let mut id = *b"-HW0100-............";
         fastrand::Rng::new().fill(&mut id[8..]);
         Self(id)
+    }
+
+    /// The program and its version that an id of the usual form names, `-qB4650-` as `qBittorrent 4.6.5.0`
+    /// (BEP 20); `None` for one of another form.
+    pub fn client(&self) -> Option<String> {
+        let [b'-', name @ .., _, _, _, _, b'-'] = &self.0[..8] else {
+            return None;
+        };
+        let digits = &self.0[3..7];
+        if !name.iter().chain(digits).all(u8::is_ascii_alphanumeric) {
+            return None;
+        }
+        let name = std::str::from_utf8(name).ok()?;
+        let known = PROGRAMS.iter().find(|(code, _)| *code == name);
+        let version: Vec<String> = digits
+            .iter()
+            .map(|it| char::from(*it).to_string())
+            .collect();
+        Some(format!(
+            "{} {}",
+            known.map_or(name, |(_, program)| program),
+            version.join(".")
+        ))
     }
 }
 

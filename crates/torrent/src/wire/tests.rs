@@ -203,3 +203,22 @@ fn the_header_of_a_block_is_that_of_the_message() {
     encode(&Message::Piece { piece, begin, data }, &mut whole);
     assert_eq!(whole[..PIECE_HEADER], encode_piece_header(request));
 }
+
+#[test]
+fn ids_name_programs() {
+    let id = |text: &[u8; 8]| {
+        let mut id = [0xff; 20];
+        id[..8].copy_from_slice(text);
+        PeerId(id).client()
+    };
+    for (text, expected) in [
+        (b"-qB4650-", Some("qBittorrent 4.6.5.0")),
+        (b"-ZZ12A0-", Some("ZZ 1.2.A.0")),
+        (b"-qB46\x000-", None),
+        (b"-\xc3\xa41234-", None),
+        (b"M7-9-2--", None),
+    ] {
+        assert_eq!(id(text).as_deref(), expected, "{text:?}");
+    }
+    assert!(PeerId::random().client().unwrap().starts_with("hawser "));
+}

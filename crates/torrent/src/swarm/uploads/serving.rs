@@ -60,6 +60,11 @@ impl Serving {
         self.interested
     }
 
+    /// Whether requests of the peer are answered.
+    pub fn is_unchoked(&self) -> bool {
+        self.unchoked
+    }
+
     /// The decision of the uploader about the path, if it was announced.
     pub fn decision(&self, unchoked: bool) -> Option<Decision> {
         let announced = self.announced.as_ref()?;
