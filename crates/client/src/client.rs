@@ -221,14 +221,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Stopping`].
     pub async fn views(&self) -> Result<Vec<View>, ClientError> {
-        let views = |owner: &mut Owner| {
-            let hashes: Vec<InfoHash> = owner.torrents.hashes().collect();
-            hashes
-                .into_iter()
-                .filter_map(|hash| owner.view(hash))
-                .collect()
-        };
-        self.call(views).await
+        self.look(Owner::views).await
     }
 
     /// How many torrents run at once, and when seeding ends.
@@ -236,7 +229,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Stopping`].
     pub async fn bounds(&self) -> Result<Bounds, ClientError> {
-        self.call(|owner| owner.torrents.bounds()).await
+        self.look(|owner| owner.torrents.bounds()).await
     }
 
     /// The numbers of the torrents that were removed within this time, the latest thousand.
@@ -244,7 +237,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Stopping`].
     pub async fn removed_within(&self, time: Duration) -> Result<Vec<u64>, ClientError> {
-        self.call(move |owner| owner.removed_within(time)).await
+        self.look(move |owner| owner.removed_within(time)).await
     }
 
     /// What all torrents have transferred since the start.
@@ -252,7 +245,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Stopping`].
     pub async fn transferred(&self) -> Result<Transferred, ClientError> {
-        self.call(|owner| owner.torrents.transferred()).await
+        self.look(|owner| owner.torrents.transferred()).await
     }
 
     /// A torrent.
@@ -260,7 +253,7 @@ impl Client {
     /// # Errors
     /// [`CommandError::Unknown`] or [`ClientError::Stopping`].
     pub async fn view(&self, info_hash: InfoHash) -> Result<View, ClientError> {
-        let view = self.call(move |owner| owner.view(info_hash)).await?;
+        let view = self.look(move |owner| owner.view(info_hash)).await?;
         view.ok_or_else(|| CommandError::Unknown(info_hash).into())
     }
 
@@ -315,6 +308,18 @@ impl Client {
         asked.map_err(|_| ClientError::Stopping)
     }
 
+    /// Reads something of the torrents.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Owner) -> T + Send + 'static,
+    ) -> Result<T, ClientError> {
+        let (reply, replied) = oneshot::channel();
+        // The caller may have gone.
+        let look = Box::new(move |owner: &Owner| drop(reply.send(look(owner))));
+        self.ask(Request::Look(look)).await?;
+        replied.await.map_err(|_| ClientError::Stopping)
+    }
+
     /// Has the owner do something.
     async fn call<T: Send + 'static>(
         &self,
@@ -357,6 +362,7 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
         },
         totals: Totals::default(),
         pending: None,
+        rechecks: false,
     };
     let metainfo = match new.source {
         Source::Metainfo(bytes) => {

@@ -1,5 +1,6 @@
 //! What all torrents share: sockets, how peers are found, and how a record becomes options.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_discovery::PeerFinder;
@@ -43,10 +44,17 @@ impl Engine {
         self.session.set_limits(limits.into());
     }
 
-    /// The options of a torrent with `count` files, padding included, that runs with these settings.
-    pub(crate) fn options(&self, settings: &Settings, count: usize) -> DownloadOptions {
+    /// The options of a torrent with `count` files, padding included, that runs with these settings. What is
+    /// verified of it is kept at `record`.
+    pub(crate) fn options(
+        &self,
+        settings: &Settings,
+        count: usize,
+        record: PathBuf,
+    ) -> DownloadOptions {
         DownloadOptions {
             exchanges_peers: self.exchanges_peers,
+            record: Some(record),
             ..options(settings, count)
         }
     }
@@ -67,9 +75,15 @@ fn options(settings: &Settings, count: usize) -> DownloadOptions {
     }
 }
 
-/// The options of a torrent that is verified only.
-pub(crate) fn verify_options(settings: &Settings, count: usize) -> DownloadOptions {
+/// The options of a torrent that is verified only, and all of it.
+pub(crate) fn verify_options(
+    settings: &Settings,
+    count: usize,
+    record: PathBuf,
+) -> DownloadOptions {
     DownloadOptions {
+        record: Some(record),
+        rechecks: true,
         finds_peers: false,
         seed: None,
         ..options(settings, count)

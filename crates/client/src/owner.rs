@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// What is done with the torrents; what it returns is called with the outcome of saving.
 pub(crate) type Command = Box<dyn FnOnce(&mut Owner) -> Reply + Send>;
+/// What is read of the torrents.
+pub(crate) type Look = Box<dyn FnOnce(&Owner) + Send>;
 /// Answers a command.
 pub(crate) type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
 
@@ -43,6 +45,8 @@ pub(crate) enum Request {
         Box<dyn FnOnce(Result<(), AddFailure>) + Send>,
     ),
     Do(Command),
+    /// Changes nothing, so that those that wait for changes are not woken by looking themselves.
+    Look(Look),
 }
 
 /// Why a torrent was not added.
@@ -140,10 +144,7 @@ impl Owner {
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(request) = requests.recv() => {
-                    self.take(request).await;
-                    self.changed.send_replace(());
-                }
+                Some(request) = requests.recv() => self.take(request).await,
                 Some((info_hash, event)) = events.recv() => {
                     self.on_event(info_hash, event).await;
                     let _ = self.carry_out().await;
@@ -193,12 +194,14 @@ impl Owner {
 
     async fn take(&mut self, request: Request) {
         match request {
+            Request::Look(look) => return look(self),
             Request::Do(command) => {
                 let reply = command(self);
                 reply(self.carry_out().await);
             }
             Request::Add(addition, reply) => reply(self.add(*addition).await),
         }
+        self.changed.send_replace(());
     }
 
     async fn add(&mut self, addition: Addition) -> Result<(), AddFailure> {
@@ -316,7 +319,12 @@ impl Owner {
     async fn carry_out(&mut self) -> Result<(), String> {
         let now = self.now();
         let orders = self.torrents.advance(now);
-        self.obey(orders).await
+        let any = !orders.is_empty();
+        let outcome = self.obey(orders).await;
+        if any {
+            self.changed.send_replace(());
+        }
+        outcome
     }
 
     async fn obey(&mut self, orders: Vec<Order>) -> Result<(), String> {
@@ -455,12 +463,24 @@ impl Owner {
 
     /// What there is to see of a torrent.
     pub fn view(&self, info_hash: InfoHash) -> Option<View> {
+        self.view_at(info_hash, self.torrents.position(info_hash)?)
+    }
+
+    /// What there is to see of all torrents, in the order of the queue.
+    pub fn views(&self) -> Vec<View> {
+        let hashes = self.torrents.hashes().enumerate();
+        let views = hashes.filter_map(|(position, hash)| self.view_at(hash, position));
+        views.collect()
+    }
+
+    /// What there is to see of a torrent at this position of the queue.
+    fn view_at(&self, info_hash: InfoHash, position: usize) -> Option<View> {
         let running = self.running.get(&info_hash);
         Some(View {
             record: self.torrents.record(info_hash)?.clone(),
             status: self.torrents.status(info_hash)?,
             number: self.torrents.number(info_hash)?,
-            position: self.torrents.position(info_hash)?,
+            position,
             changed: self
                 .began
                 .elapsed()

@@ -52,6 +52,9 @@ pub struct Record {
     pub totals: Totals,
     /// What was begun with it and must be finished, also after a crash.
     pub pending: Option<Pending>,
+    /// Whether all of its content is to be hashed, also what was verified and has not changed since.
+    #[serde(default)]
+    pub rechecks: bool,
 }
 
 /// What a torrent was added from.

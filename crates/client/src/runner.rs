@@ -1,14 +1,15 @@
 //! The task of a torrent that runs: metadata, content, trackers.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_discovery::{DhtNode, PeerSearch, Sought};
 use hawser_magnet::{Magnet, MagnetPeer};
 use hawser_torrent::{
-    Download, DownloadError, FoundPeers, InfoHash, Metainfo, PeerAddr, PeerSource, Phase, Progress,
-    Resolve, ResolveError, ResolveProgress, SelectError, new_peer_id,
+    Download, DownloadError, DownloadOptions, FoundPeers, InfoHash, Metainfo, PeerAddr, PeerSource,
+    Phase, Progress, Resolve, ResolveError, ResolveProgress, SelectError, new_peer_id,
 };
 use hawser_tracker::{Stats, TrackerStatus};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -93,10 +94,8 @@ impl Job {
     pub async fn verify(self) -> Result<(), String> {
         let metainfo = self.metainfo().await?;
         let count = metainfo.files.len();
-        let (folder, options) = (
-            self.record.folder.clone(),
-            verify_options(&self.record.settings, count),
-        );
+        let folder = self.record.folder.clone();
+        let options = verify_options(&self.record.settings, count, self.verified_path());
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, Vec::new(), options);
         let download = download.map_err(|error| error.to_string())?;
@@ -114,6 +113,10 @@ impl Job {
         }
         download.stop();
         ended(download.wait().await.map(drop))
+    }
+
+    fn verified_path(&self) -> PathBuf {
+        self.state.verified_path(self.record.info_hash)
     }
 
     /// Reads the metainfo that is kept.
@@ -168,7 +171,11 @@ impl Job {
         };
         let (folder, mut settings) = (self.record.folder.clone(), self.settings.clone());
         let (begun, count) = (settings.borrow_and_update().clone(), metainfo.files.len());
-        let (options, nodes) = (self.engine.options(&begun, count), nodes(&metainfo));
+        let options = DownloadOptions {
+            rechecks: self.record.rechecks,
+            ..self.engine.options(&begun, count, self.verified_path())
+        };
+        let nodes = nodes(&metainfo);
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, peers, options);
         let download = download.map_err(|error| error.to_string())?;

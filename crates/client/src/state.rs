@@ -1,7 +1,7 @@
 //! The torrents on disk.
 //!
-//! A folder with a file of JSON for each torrent, named after its info-hash, and its metainfo beside it.
-//! Each is written whole or not at all. The metainfo is written before the record and removed after it, so
+//! A folder with a file of JSON for each torrent, named after its info-hash, and beside it its metainfo, and
+//! what of its content is verified, which the engine writes. Each is written whole or not at all. The metainfo is written before the record and removed after it, so
 //! that a crash at any time leaves each torrent whole or away; what it leaves besides is removed at the
 //! next start. A file that is damaged is named, set aside under another name, and costs one torrent.
 
@@ -30,6 +30,8 @@ const LOCK: &str = "lock";
 const VERSION: u32 = 1;
 /// Most bytes of a record: it has bounded texts, of which a magnet link is the longest.
 const MAX_RECORD_BYTES: u64 = 1 << 20;
+/// The extension of what the engine has recorded as verified.
+const VERIFIED: &str = "verified";
 /// What the name of a damaged file ends with.
 const DAMAGED: &str = "damaged";
 
@@ -116,7 +118,7 @@ impl StateFolder {
     fn load(&self) -> Result<(Vec<Record>, Vec<Damaged>), StateError> {
         let unreadable = |source| failed("read", &self.folder, source);
         let (mut records, mut damaged) = (Vec::new(), Vec::new());
-        let mut metainfos = Vec::new();
+        let mut besides = Vec::new();
         let mut kept = HashSet::new();
         for entry in fs::read_dir(&self.folder).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
@@ -143,7 +145,7 @@ impl StateFolder {
                         damaged.push(set_aside(&path, reason)?);
                     }
                 },
-                (Some(info_hash), Some("torrent")) => metainfos.push((info_hash, path)),
+                (Some(info_hash), Some("torrent" | VERIFIED)) => besides.push((info_hash, path)),
                 // The metainfo stays with a record that was set aside earlier.
                 _ if name.ends_with(DAMAGED) => {
                     kept.extend(name.split('.').next().and_then(parse_hash))
@@ -152,7 +154,7 @@ impl StateFolder {
             }
         }
         // What was added and not promised yet, or removed in part.
-        for (_, path) in metainfos.iter().filter(|(hash, _)| !kept.contains(hash)) {
+        for (_, path) in besides.iter().filter(|(hash, _)| !kept.contains(hash)) {
             remove(path)?;
         }
         Ok((records, damaged))
@@ -214,7 +216,13 @@ impl StateFolder {
     /// [`StateError::Io`].
     pub fn remove(&self, info_hash: InfoHash) -> Result<(), StateError> {
         remove(&self.path(info_hash, "json"))?;
+        remove(&self.verified_path(info_hash))?;
         remove(&self.metainfo_path(info_hash))
+    }
+
+    /// Where the engine keeps what is verified of a torrent.
+    pub(crate) fn verified_path(&self, info_hash: InfoHash) -> PathBuf {
+        self.path(info_hash, VERIFIED)
     }
 }
 

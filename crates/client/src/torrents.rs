@@ -270,7 +270,7 @@ impl Torrents {
         Ok(())
     }
 
-    /// Verifies the content of a torrent. One that runs is ended, and verified as it runs again.
+    /// Verifies all content of a torrent, also what has not changed since it was verified. One that runs is ended, and verified as it runs again.
     ///
     /// # Errors
     /// [`CommandError::Unknown`] or [`CommandError::Busy`]; [`CommandError::Value`], if its metadata is not
@@ -282,7 +282,11 @@ impl Torrents {
             return Err(CommandError::Value(text));
         }
         // What is being verified from the beginning need not be verified again.
-        entry.to_verify |= !entry.checks();
+        if !entry.checks() || !entry.record.rechecks {
+            entry.to_verify = true;
+            entry.record.rechecks = true;
+            entry.must_save = true;
+        }
         Ok(())
     }
 
@@ -350,13 +354,21 @@ impl Torrents {
         let Some(entry) = self.entries.get_mut(&info_hash) else {
             return;
         };
+        // What is to be verified anew is ended before.
+        let is_anew = match entry.activity {
+            Activity::Checking => !entry.to_verify,
+            activity => activity == Activity::Verifying,
+        };
         let record = &mut entry.record;
+        let before = (record.rechecks, record.dates);
+        record.rechecks &= !is_anew;
         let completed = &mut record.dates.completed;
         match complete {
             true => *completed = completed.or(Some(now.unix)),
             false => *completed = None,
         }
-        entry.must_save = true;
+        // At a start with many torrents most are as they were.
+        entry.must_save |= before != (record.rechecks, record.dates);
         if entry.activity == Activity::Checking {
             entry.activity = match complete {
                 true => Activity::Seeding,

@@ -1,5 +1,6 @@
 //! Files as one run of bytes, read and written at any position.
 
+mod changes;
 mod selecting;
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
+pub(crate) use self::changes::Changes;
 use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::handles::Handles;
@@ -64,6 +66,8 @@ pub(crate) struct Writable {
     created: Mutex<bool>,
     /// What is in the part file instead of in a file that is not selected.
     pub parts: PartFile,
+    /// Which files were written to.
+    pub(crate) changes: Changes,
 }
 
 impl Writable {
@@ -128,6 +132,7 @@ impl Files {
             folder.remove_created();
             return Err(refused);
         }
+        let changes = Changes::new(layout.entries.len());
         let mut files = Self::read_only(root, layout);
         files.writable = Some(Writable {
             folder,
@@ -135,6 +140,7 @@ impl Files {
             overwrite,
             created: Mutex::new(false),
             parts,
+            changes,
         });
         Ok(files)
     }
@@ -183,6 +189,7 @@ impl Files {
             let grown = file.set_len(entry.length);
             grown.map_err(|error| self.failed("grow", index, error))?;
             reserve(&file, entry.length);
+            writable.changes.note(index);
         }
         Ok(())
     }
@@ -322,7 +329,10 @@ impl Files {
             let offset = run.offset.ok_or(io::ErrorKind::NotFound.into());
             let offset = offset.map_err(failed)?;
             let file = self.writer(run.entry)?;
-            vectored::write_all(&file, &mut parts, offset).map_err(failed)?;
+            let written = vectored::write_all(&file, &mut parts, offset);
+            // Also what was written in part.
+            self.note_change(run.entry);
+            written.map_err(failed)?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! - [`Disk`]: threads that write and verify, so that no async task waits for a disk.
 //! - [`Budget`]: bounds the data that waits for the disk, over all jobs of the process.
 //! - [`check`], [`hash_ranges`]: hash whole content on all cores.
+//! - [`Recorder`]: keeps what was verified from one run to the next, so that it is not hashed again.
 //! - [`Watch`]: detects files that change while they are served.
 
 mod budget;
@@ -31,6 +32,7 @@ mod status;
 mod survey;
 mod target;
 mod vectored;
+mod verified;
 mod watch;
 
 pub use self::budget::{Account, Budget, Reservation};
@@ -47,4 +49,5 @@ pub use self::range::{Hash, Ranges};
 pub use self::stamp::Stamps;
 pub use self::status::{Attribute, Extended};
 pub use self::target::{Resumed, Target};
+pub use self::verified::{Recorder, Verified, VerifiedFile};
 pub use self::watch::{ChangedFile, News, Watch};

@@ -10,9 +10,9 @@ use crate::files::Files;
 pub(crate) struct Stamp {
     pub length: u64,
     /// Seconds and nanoseconds.
-    modified: (i64, i64),
+    pub modified: (i64, i64),
     /// Device and inode.
-    identity: (u64, u64),
+    pub identity: (u64, u64),
 }
 
 impl From<Metadata> for Stamp {
@@ -26,7 +26,7 @@ impl From<Metadata> for Stamp {
 }
 
 /// The state of every file of a [`Files`] at one time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamps(
     /// In the order of the layout; `None` for padding and missing files.
     pub(crate) Vec<Option<Stamp>>,

@@ -14,6 +14,7 @@ use crate::parts::{PartFile, Slots};
 use crate::range::{Hash, Ranges};
 use crate::stamp::Stamps;
 use crate::survey::Survey;
+use crate::verified::Verified;
 
 /// The files and folder of a download.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ pub struct Target {
     pub parts: PathBuf,
     /// Whether files that do not belong to the download are overwritten instead of refused.
     pub overwrite: bool,
+    /// What was verified before: ranges of it whose files have not changed since are not hashed.
+    pub trusted: Option<Verified>,
 }
 
 /// Files opened and locked for a download.
@@ -43,6 +46,10 @@ pub struct Resumed {
     pub lock: Option<Lock>,
     /// The verified ranges, in order.
     pub verified: Vec<u32>,
+    /// The states of the files before they were verified.
+    pub stamps: Stamps,
+    /// How many of the verified ranges were not hashed, as [`Target::trusted`] has them.
+    pub trusted: u32,
 }
 
 impl Target {
@@ -72,7 +79,10 @@ impl Target {
         let files = Arc::new(files);
         // Locks before verifying, which may take long, but creates nothing yet.
         let mut lock = Lock::acquire(&files, false)?;
+        let stamps = files.stamps();
         let mut survey = Survey::of(&files)?;
+        let known = self.trusted.map(|known| known.unchanged(&files, ranges));
+        let (known, mut trusted) = (known.unwrap_or_default(), 0);
         let mut verified = vec![false; ranges.count() as usize];
         if survey.is_empty {
             // What is padding alone needs no file.
@@ -89,8 +99,10 @@ impl Target {
                 return Ok(None);
             }
         } else {
-            if !verify(&files, ranges, &mut survey, &mut verified, each)? {
-                return Ok(None);
+            let is_known = |index: u32| known.get(index as usize) == Some(&true);
+            match verify(&files, ranges, &mut survey, &mut verified, is_known, each)? {
+                Some(count) => trusted = count,
+                None => return Ok(None),
             }
             let is_verified = |index| verified[index as usize];
             if !self.overwrite {
@@ -116,25 +128,29 @@ impl Target {
             files,
             lock,
             verified,
+            stamps,
+            trusted,
         }))
     }
 }
 
 /// Verifies what is on disk, and notes it in `verified`. Files that are not selected and turn out not
 /// to belong to the download are left alone from then on, and the part file is read in their place.
-/// Returns `false` if `each` did.
+/// Ranges that are known to be right are not hashed; returns how many that were, or `None` if `each`
+/// returned `false`.
 fn verify<R: Ranges>(
     files: &Files,
     ranges: &R,
     survey: &mut Survey,
     verified: &mut [bool],
+    is_known: impl Fn(u32) -> bool + Sync,
     mut each: impl FnMut(u32, bool) -> bool,
-) -> Result<bool, StoreError>
+) -> Result<Option<u32>, StoreError>
 where
     Hash<R>: Send + Sync,
 {
     let Some(writable) = &files.writable else {
-        return Ok(true);
+        return Ok(Some(0));
     };
     let parts = &writable.parts;
     // A range in such a file may be in the part file after all.
@@ -147,9 +163,26 @@ where
                 .any(|span| parts.is_skipped(span.entry) && !parts.holds(span.entry))
     };
     let doubtful: BTreeSet<u32> = (0..ranges.count()).filter(|it| is_doubtful(*it)).collect();
+    // Which file such a range is in follows from hashing.
+    let covers = |index| survey.covers(files, ranges.range(index));
+    let is_trusted = |index| is_known(index) && !doubtful.contains(&index) && covers(index);
+    let mut trusted = 0;
+    for index in (0..ranges.count()).filter(|index| is_trusted(*index)) {
+        verified[index as usize] = true;
+        trusted += 1;
+        if !each(index, true) {
+            return Ok(None);
+        }
+    }
+    if trusted == ranges.count() {
+        return Ok(Some(trusted));
+    }
     let mut stopped = false;
-    let is_there = |index| survey.covers(files, ranges.range(index));
+    let is_there = |index| !is_trusted(index) && covers(index);
     check(files, ranges, is_there, |index, is_right| {
+        if is_trusted(index) {
+            return true;
+        }
         verified[index as usize] = is_right;
         if is_right || !doubtful.contains(&index) {
             stopped = !each(index, is_right);
@@ -157,7 +190,7 @@ where
         !stopped
     })?;
     if stopped {
-        return Ok(false);
+        return Ok(None);
     }
     let foreign = survey.foreign(files, ranges, |index| verified[index as usize])?;
     let foreign = foreign.into_iter().filter(|it| parts.is_skipped(*it));
@@ -172,7 +205,7 @@ where
         .filter(|index| !verified[*index as usize]);
     let open: BTreeSet<u32> = open.collect();
     if open.is_empty() {
-        return Ok(true);
+        return Ok(Some(trusted));
     }
     let is_there = |index| open.contains(&index) && survey.covers(files, ranges.range(index));
     check(files, ranges, is_there, |index, is_right| {
@@ -182,7 +215,7 @@ where
         }
         !stopped
     })?;
-    Ok(!stopped)
+    Ok((!stopped).then_some(trusted))
 }
 
 impl Files {

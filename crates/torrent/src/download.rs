@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hawser_address::PeerAddr;
 use hawser_session::SharedPolicy;
-use hawser_store::{Resumed, Target};
+use hawser_store::{Resumed, Target, VerifiedFile};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -22,6 +22,7 @@ use crate::options::DownloadOptions;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
 use crate::rate::{RateLimits, Rates};
+use crate::recording::Recording;
 use crate::selection::Selection;
 use crate::source::{Found, FoundPeers};
 use crate::swarm::{Reporter, Select, Swarm};
@@ -207,25 +208,37 @@ impl<T: Transport> Job<T> {
         let (metainfo, options) = (self.metainfo, self.options);
         let skipped = (0..metainfo.files.len()).filter(|file| !options.files.has(*file));
         let begun = Instant::now();
+        let (layout, mark) = (layout::in_folder(&metainfo), metainfo.info_hash.0.to_vec());
+        let record = options.record.as_ref();
+        let record = record.map(|path| VerifiedFile::new(path.clone(), mark.clone()));
         let target = Target {
             root: self.dir,
-            layout: layout::in_folder(&metainfo),
-            mark: metainfo.info_hash.0.to_vec(),
+            layout,
+            mark,
             skipped: skipped.collect(),
             parts: layout::part_file(&metainfo),
             overwrite: options.overwrite,
+            trusted: None,
         };
-        let resumed = prepare(&metainfo, target, &self.progress, &stop).await?;
+        let known = Known {
+            record: record.clone(),
+            rechecks: options.rechecks,
+        };
+        let resumed = prepare(&metainfo, target, known, &self.progress, &stop).await?;
         let check_time = begun.elapsed();
-        let (files, _lock) = (resumed.files, resumed.lock);
+        let (files, trusted_pieces) = (Arc::clone(&resumed.files), resumed.trusted);
         let mut verified = Bitfield::empty(metainfo.pieces.count());
-        for piece in resumed.verified {
-            verified.set(piece);
+        for piece in &resumed.verified {
+            verified.set(*piece);
         }
 
-        let shared = Shared::new(&metainfo, Arc::clone(&files), verified, self.rates);
+        let shared = Shared::new(&metainfo, Arc::clone(&files), verified.clone(), self.rates);
         let has_node = self.transport.dht().is_some();
         let shared = Arc::new(shared.with_dht(has_node, &metainfo));
+        let recording =
+            record.map(|file| Recording::begin(file, &metainfo, &resumed, &verified, &shared));
+        // The files are locked until the last record is made.
+        let _lock = resumed.lock;
         // A clone: the last sender is dropped at the end of this function, when the files are
         // unlocked.
         let reporter = Reporter::Download(self.progress.clone());
@@ -262,13 +275,18 @@ impl<T: Transport> Job<T> {
             Ok(stamps) => stamps,
             Err(error) => {
                 swarm.close(false).await;
+                end(recording).await;
                 return Err(error);
             }
         };
+        if let Some(recording) = &recording {
+            recording.record().await;
+        }
         let tally = swarm.tally();
         let summary = Summary {
             fetched_bytes: tally.verified_bytes - tally.resumed_bytes,
             resumed_bytes: tally.resumed_bytes,
+            trusted_pieces,
             wasted_bytes: tally.wasted_bytes,
             download_time: tally.elapsed(Instant::now()),
             check_time,
@@ -285,6 +303,7 @@ impl<T: Transport> Job<T> {
         };
         let time = swarm.seeded_for();
         let uploaded_bytes = swarm.close(ended.is_ok()).await.uploaded.bytes();
+        end(recording).await;
         Ok(Summary {
             uploaded_bytes,
             seeded: ended?.zip(time).map(|(end, time)| Seeded { time, end }),
@@ -293,18 +312,40 @@ impl<T: Transport> Job<T> {
     }
 }
 
+/// Records what is verified at the end of a download, if it is recorded.
+async fn end(recording: Option<Recording>) {
+    if let Some(recording) = recording {
+        recording.end().await;
+    }
+}
+
+/// What is known of the content on disk before it is verified.
+struct Known {
+    record: Option<VerifiedFile>,
+    /// Whether everything is verified nevertheless.
+    rechecks: bool,
+}
+
 /// Opens the target and verifies its files, on a thread that may wait for the disk.
 ///
 /// # Errors
 /// [`DownloadError::Stopped`], or the reason why the target cannot be used.
 async fn prepare(
     metainfo: &Arc<Metainfo>,
-    target: Target,
+    mut target: Target,
+    known: Known,
     progress: &watch::Sender<Progress>,
     stop: &CancellationToken,
 ) -> Result<Resumed, DownloadError> {
     let (metainfo, sender, stop) = (Arc::clone(metainfo), progress.clone(), stop.clone());
     let verify = move || {
+        if let Some(record) = known.record {
+            match known.rechecks {
+                // Before anything is hashed: what breaks that off must not leave it trusted.
+                true => record.remove()?,
+                false => target.trusted = record.read(&target.layout, &*metainfo),
+            }
+        }
         let (mut checked, mut verified, mut reported) = (0, 0, Instant::now());
         target.resume(&*metainfo, |piece, is_right| {
             let size = u64::from(metainfo.pieces.size(piece));

@@ -47,6 +47,7 @@ mod progress;
 mod quic;
 mod rate;
 mod reason;
+mod recording;
 mod requests;
 mod resolve;
 mod seed;

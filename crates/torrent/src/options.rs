@@ -1,5 +1,6 @@
 //! Options of downloads and seeders.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_manager::{PathOptions, SelectBy};
@@ -40,6 +41,11 @@ pub struct DownloadOptions {
     /// Whether files in the download folder that are not the torrent's (too long, or without any
     /// right piece) are overwritten instead of refused.
     pub overwrite: bool,
+    /// A file that keeps what is verified from one run to the next: what has not changed on disk since is not
+    /// hashed again. Its folder must exist. `None` to hash everything.
+    pub record: Option<PathBuf>,
+    /// Whether everything is hashed nevertheless.
+    pub rechecks: bool,
     /// Whether, and for how long, to keep serving peers over the same connections once everything
     /// selected is verified.
     pub seed: Option<SeedLimits>,
@@ -63,6 +69,8 @@ impl Default for DownloadOptions {
             files: Selection::all(),
             exchanges_peers: false,
             overwrite: false,
+            record: None,
+            rechecks: false,
             seed: None,
             slots: None,
             limits: RateLimits::default(),

@@ -138,6 +138,8 @@ pub struct Summary {
     pub fetched_bytes: u64,
     /// Bytes that were on disk before and not fetched.
     pub resumed_bytes: u64,
+    /// Pieces among these that were not hashed: they were verified before, and have not changed on disk.
+    pub trusted_pieces: u32,
     /// Bytes of blocks dropped: duplicates of the endgame, and pieces with a wrong hash.
     pub wasted_bytes: u64,
     /// Time from the end of checking the disk to the last verified piece, including path lookup,

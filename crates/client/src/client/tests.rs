@@ -148,6 +148,36 @@ async fn a_torrent_is_downloaded_and_seeds_again_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn content_that_has_not_changed_is_trusted_until_it_is_to_be_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let seeded = Seeded::start(dir.path(), 5).await;
+    let host = Host::start(dir.path(), Bounds::default());
+    host.client.add(seeded.to_add()).await.unwrap();
+    let seeds = |view: &View| view.status == Status::Seeding;
+    host.wait(seeded.info_hash, seeds).await;
+    host.end().await;
+    // Damage that the file system does not show.
+    let path = dir.path().join("downloads").join(&seeded.name);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let modified = file.metadata().unwrap().modified().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"x", 7).unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+    let host = Host::start(dir.path(), Bounds::default());
+    let view = host.wait(seeded.info_hash, seeds).await;
+    assert_eq!(view.verified(), 300_000);
+    assert_ne!(fs::read(&path).unwrap(), seeded.content);
+    // It runs, so it is ended, and all of it is hashed as it runs again.
+    let info_hash = seeded.info_hash;
+    let verify = host.client.change(move |all| all.verify(info_hash));
+    verify.await.unwrap();
+    host.wait(info_hash, |view| seeds(view) && !view.record.rechecks)
+        .await;
+    assert_eq!(fs::read(&path).unwrap(), seeded.content);
+    host.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_magnet_link_becomes_a_torrent_that_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let seeded = Seeded::start(dir.path(), 2).await;
@@ -333,6 +363,23 @@ async fn limits_of_rates_hold_at_once_and_after_a_restart() {
     host.wait(hash, |view| view.status == Status::Seeding).await;
     let (state, kept) = (host.client.bounds().await.unwrap(), RateLimits::default());
     assert_eq!(state.rates.upload, kept.upload);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn looking_at_torrents_is_no_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = Host::start(dir.path(), Bounds::default());
+    let mut changes = host.client.changes();
+    // Not before it has begun.
+    host.client.views().await.unwrap();
+    changes.borrow_and_update();
+    host.client.views().await.unwrap();
+    host.client.bounds().await.unwrap();
+    let none = host.client.view(InfoHash([1; 20])).await;
+    assert!(none.is_err() && !changes.has_changed().unwrap());
+    host.client.change(|_| Ok(())).await.unwrap();
+    changes.changed().await.unwrap();
     host.end().await;
 }
 

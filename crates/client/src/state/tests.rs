@@ -48,6 +48,7 @@ fn record(number: u8) -> Record {
             seeded: 4,
         },
         pending: Some(Pending::Move("/elsewhere".into())),
+        rechecks: number % 2 == 1,
     }
 }
 
@@ -143,19 +144,22 @@ fn what_a_crash_leaves_is_removed() {
     let (state, ..) = StateFolder::open(dir.path()).unwrap();
     state.save(&record(1)).unwrap();
     for number in [1, 2] {
-        state
-            .save_metainfo(InfoHash([number; 20]), b"metainfo")
-            .unwrap();
+        let info_hash = InfoHash([number; 20]);
+        state.save_metainfo(info_hash, b"metainfo").unwrap();
+        fs::write(state.verified_path(info_hash), "verified").unwrap();
     }
     fs::write(dir.path().join(FOLDER).join(".a.json.1-1.new"), "half").unwrap();
     let kept = [
         state.path(InfoHash([1; 20]), "json"),
         state.metainfo_path(InfoHash([1; 20])),
+        state.verified_path(InfoHash([1; 20])),
     ];
     drop(state);
-    StateFolder::open(dir.path()).unwrap();
-    assert_eq!(names(dir.path()).len(), 2);
+    let (state, ..) = StateFolder::open(dir.path()).unwrap();
+    assert_eq!(names(dir.path()).len(), 3);
     assert!(kept.iter().all(|path| path.exists()));
+    state.remove(InfoHash([1; 20])).unwrap();
+    assert!(names(dir.path()).is_empty());
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn record(number: u8) -> Record {
         dates: Dates::default(),
         totals: Totals::default(),
         pending: None,
+        rechecks: false,
     }
 }
 

@@ -122,10 +122,14 @@ impl Files {
         }
         writable.parts.set_held(entry, false);
         self.handles.close(entry);
+        if !moved.is_empty() {
+            writable.changes.note(entry);
+        }
         for (_, from) in moved {
             parts
                 .iter()
                 .for_each(|parts| parts::punch(parts, from.clone()));
+            writable.changes.note_parts();
         }
         Ok(())
     }

@@ -76,6 +76,7 @@ impl ReadOnly {
             skipped: BTreeSet::new(),
             parts: ".parts".into(),
             overwrite: false,
+            trusted: None,
         };
         let pieces = Pieces::of(&content(), RANGE);
         target

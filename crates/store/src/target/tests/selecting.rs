@@ -59,6 +59,7 @@ impl World {
                 .collect(),
             parts: ".parts".into(),
             overwrite: false,
+            trusted: None,
         }
     }
 
@@ -287,6 +288,7 @@ fn ranges_of_padding_alone_need_no_file() {
         skipped: BTreeSet::from([2]),
         parts: ".parts".into(),
         overwrite: false,
+        trusted: None,
     };
     let resumed = target.resume(&Pieces::of(&content, SMALL), |_, _| true);
     let resumed = resumed.unwrap().unwrap();

@@ -324,3 +324,70 @@ async fn complete_content_of_zeros_is_accepted() {
     assert_eq!(again.fetched_bytes, 0);
     stage.check();
 }
+
+/// Options with a record of what is verified.
+fn recorded(stage: &Stage) -> DownloadOptions {
+    DownloadOptions {
+        record: Some(stage.dir.path().join("verified")),
+        ..DownloadOptions::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_recorded_is_not_hashed_again_unless_that_is_wanted() {
+    let net = Net::default();
+    let stage = Stage::new(&[("set/a", 1_000_000), ("set/b", 500_000)], 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let fetch = |options| finish(stage.download_with(&net.host(0), &[1], options));
+    let first = fetch(recorded(&stage)).await.unwrap();
+    assert_eq!((first.trusted_pieces, first.resumed_bytes), (0, 0));
+    let all = stage.metainfo.pieces.count();
+    assert_eq!(fetch(recorded(&stage)).await.unwrap().trusted_pieces, all);
+    assert_eq!(
+        fetch(DownloadOptions::default())
+            .await
+            .unwrap()
+            .trusted_pieces,
+        0
+    );
+    // Damage that the file system does not show: only hashing finds it.
+    let path = stage.target().join("set/a");
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let modified = file.metadata().unwrap().modified().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 9], 100).unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+    assert_eq!(fetch(recorded(&stage)).await.unwrap().trusted_pieces, all);
+    let rechecked = DownloadOptions {
+        rechecks: true,
+        ..recorded(&stage)
+    };
+    let mended = fetch(rechecked).await.unwrap();
+    assert_eq!((mended.trusted_pieces, mended.fetched_bytes), (0, 32768));
+    stage.check();
+    assert_eq!(fetch(recorded(&stage)).await.unwrap().trusted_pieces, all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_verified_when_a_download_is_stopped_is_recorded() {
+    let net = Net::default();
+    let stage = Stage::one_file(3_000_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(16.0, 1));
+    let download = stage.download_with(&net.host(0), &[1], recorded(&stage));
+    let mut progress = download.progress();
+    let enough = progress.wait_for(|progress| progress.verified_bytes > 500_000);
+    let waited = tokio::time::timeout(PATIENCE, enough).await;
+    waited.unwrap().unwrap();
+    download.stop();
+    finish(download).await.unwrap_err();
+    let resumed = finish(stage.download_with(&net.host(0), &[1], recorded(&stage)));
+    let resumed = resumed.await.unwrap();
+    stage.check();
+    let trusted = u64::from(resumed.trusted_pieces) * 32768;
+    assert!(
+        trusted > 500_000 && trusted == resumed.resumed_bytes,
+        "{resumed:?}"
+    );
+}
