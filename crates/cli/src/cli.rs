@@ -15,8 +15,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::config::Configured;
 use crate::cmd::{
-    bench, coordinator, daemon, demo, doctor, fetch, get, join, key, lab, limit, man, paths, perf,
-    ping, receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute, tracker,
+    bench, coordinator, daemon, demo, doctor, fetch, get, image, join, key, lab, limit, man, paths,
+    perf, ping, receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
+    tracker,
 };
 use crate::failure::Failure;
 use crate::out::{errln, outln, plain};
@@ -97,6 +98,8 @@ pub enum Command {
     /// Run the control service and daemon of an AS
     #[command(subcommand)]
     Control(service::ControlCommand),
+    /// Write this program as a container image
+    Image(image::ImageArgs),
     /// Print a script by which a shell completes hawser's commands
     Completions(man::CompletionsArgs),
     /// Print the manual page, or write one for each command
@@ -206,6 +209,7 @@ impl Command {
             Self::Simulate(args) => simulate::run(args).map(done),
             Self::Router(command) => service::router(command).map(done),
             Self::Control(command) => service::control(command).map(done),
+            Self::Image(args) => image::run(args).map(done),
             Self::Completions(args) => man::completions(args, Cli::command()).map(done),
             Self::Man(args) => man::run(args, Cli::command()).map(done),
             Self::Internal(command) => Ok(service::internal(command)),

@@ -16,6 +16,7 @@ mod find;
 pub mod folders;
 pub mod get;
 mod headings;
+pub mod image;
 pub mod join;
 pub mod key;
 pub mod lab;

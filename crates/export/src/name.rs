@@ -1,4 +1,4 @@
-//! Names that other programs accept: DNS labels, and references of images.
+//! Names that other programs accept: DNS labels.
 
 use hawser_topology::IsdAsn;
 use sha2::{Digest, Sha256};
@@ -11,10 +11,6 @@ pub(crate) const MAX_LABEL: usize = 63;
 const MAX_NAME: usize = 40;
 /// Hexadecimal digits of the hash in a shortened label.
 const HASH_DIGITS: usize = 8;
-/// Longest name of an image without its tag and digest, in bytes, as registries have it.
-const MAX_IMAGE: usize = 255;
-/// Longest tag of an image, in bytes.
-const MAX_TAG: usize = 128;
 
 /// Whether a text is a DNS label (RFC 1123, section 2.1): at most 63 of a-z, 0-9 and `-`, with a letter
 /// or digit at both ends.
@@ -59,54 +55,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), ExportError> {
     }
 }
 
-/// Checks the reference of an image: `[HOST[:PORT]/]NAME[/NAME...][:TAG][@sha256:DIGEST]`, as the OCI
-/// distribution specification and Docker have it.
+/// Checks the name of an image.
 pub(crate) fn check_image(image: &str) -> Result<(), ExportError> {
-    let (rest, digest) = match image.split_once('@') {
-        Some((rest, digest)) => (rest, Some(digest)),
-        None => (image, None),
-    };
-    let is_digest = |digest: &str| {
-        let hex = digest.strip_prefix("sha256:");
-        hex.is_some_and(|hex| {
-            let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-            hex.len() == 64 && hex.bytes().all(digit)
-        })
-    };
-    // A colon before the last slash is that of a port.
-    let last = rest.rfind('/').map_or(0, |slash| slash + 1);
-    let (name, tag) = match rest[last..].split_once(':') {
-        Some((_, tag)) => (&rest[..rest.len() - tag.len() - 1], Some(tag)),
-        None => (rest, None),
-    };
-    let is_tag = |tag: &str| {
-        let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-        (1..=MAX_TAG).contains(&tag.len()) && !tag.starts_with(['.', '-']) && tag.bytes().all(inner)
-    };
-    let is_host = |part: &str| {
-        let (host, port) = part.split_once(':').unwrap_or((part, "1"));
-        let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
-        !host.is_empty() && host.bytes().all(inner) && port.parse::<u16>().is_ok()
-    };
-    let is_component = |part: &str| {
-        let inner =
-            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'.' | b'-');
-        let end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        part.starts_with(end) && part.ends_with(end) && part.bytes().all(inner)
-    };
-    let mut parts: Vec<&str> = name.split('/').collect();
-    let first = parts[0];
-    let names_host = first.contains(['.', ':']) || first == "localhost";
-    let host_fits = match names_host && parts.len() > 1 {
-        true => is_host(parts.remove(0)),
-        false => true,
-    };
-    let fits = name.len() <= MAX_IMAGE
-        && host_fits
-        && parts.into_iter().all(is_component)
-        && tag.is_none_or(is_tag)
-        && digest.is_none_or(is_digest);
-    match fits {
+    match hawser_image::is_image_name(image) {
         true => Ok(()),
         false => Err(ExportError::Image(image.to_owned())),
     }
@@ -145,47 +96,6 @@ mod tests {
             prop_assert_eq!(labels.len(), texts.len());
         }
 
-        #[test]
-        fn any_image_is_read_without_panic(text in "\\PC{0,40}") {
-            let _ = check_image(&text);
-        }
-    }
-
-    #[test]
-    fn images_are_checked() {
-        let digest = format!("x@sha256:{}", "0a".repeat(32));
-        for good in [
-            "hawser",
-            "hawser:0.1.0",
-            "localhost/hawser:0.1.0",
-            "registry.example:5000/net/hawser",
-            "Registry.Example/net/hawser:v1_2-3",
-            "localhost:5000/a__b/c-d.e",
-            &digest,
-        ] {
-            assert!(check_image(good).is_ok(), "{good}");
-        }
-        let long = "x".repeat(MAX_IMAGE + 1);
-        for wrong in [
-            "",
-            ":",
-            "/x",
-            "x/",
-            "Hawser",
-            "x:",
-            "x:.a",
-            "a b",
-            "x@sha256:12",
-            "x:y:z",
-            "-x",
-            "x\n",
-            "a.b:99999/x",
-            "https://x/y",
-            "ä",
-            &long,
-        ] {
-            assert!(check_image(wrong).is_err(), "{wrong:?}");
-        }
     }
 
     #[test]

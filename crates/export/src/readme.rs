@@ -74,7 +74,7 @@ pub(crate) fn readme(kind: &Kind<'_>, plan: &Plan, segments: &MadeSegments) -> S
     text
 }
 
-/// The recipe of an image for containerlab, from the image that `packaging/build` makes.
+/// The recipe of an image for containerlab, from the image that `hawser image` makes.
 pub(crate) fn dockerfile(base: &str) -> String {
     format!(
         "# hawser with `ip`, with which containerlab's nodes set the addresses of their links.\n\

@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("Networks", &["lab", "demo", "bench", "simulate"]),
     ("An AS", &["as", "router", "control"]),
     ("Operators", &["limit", "coordinator"]),
-    ("This program", &["completions", "man", "help"]),
+    ("This program", &["image", "completions", "man", "help"]),
 ];
 
 /// The help of the program. The groups take the place of `{subcommands}`.

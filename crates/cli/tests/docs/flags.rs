@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 44] = [
+const DOCUMENTED: [&[&str]; 45] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -47,6 +47,7 @@ const DOCUMENTED: [&[&str]; 44] = [
     &["shim", "down"],
     &["lab", "up"],
     &["lab", "export"],
+    &["image"],
     &["limit", "apply"],
     &["limit", "reset"],
     &["limit", "show"],
@@ -54,7 +55,7 @@ const DOCUMENTED: [&[&str]; 44] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 15] = [
+const FOREIGN: [&str; 16] = [
     "--examples",
     "--now",
     "--system",
@@ -70,6 +71,7 @@ const FOREIGN: [&str; 15] = [
     "--network",
     "--strip-components",
     "--server-side",
+    "--rm",
 ];
 
 fn help(command: &[&str]) -> BTreeSet<String> {

@@ -2,17 +2,11 @@
 //! Kubernetes would do with the files is done by hand.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use hawser_kernel::namespace::{NetNs, is_privileged};
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::coordinator::bed::Process;
-use crate::support::topology;
+use crate::machine::{Machine, can_run, export, read, write_archive};
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
@@ -29,126 +23,6 @@ links:
   - {a: "1-ff00:0:110#2", b: "1-ff00:0:112-x#1", linkAtoB: CHILD, underlay: UDP/IPv6, loss: 0.1%}
   - {a: "1-ff00:0:111#2", b: "1-ff00:0:112-y#2", linkAtoB: PEER, mtu: 1400}
 "#;
-
-/// Whether the tests can run here; says why not.
-fn can_run() -> bool {
-    let has_ip = Command::new("ip").arg("-V").output().is_ok();
-    if !is_privileged() || !has_ip {
-        eprintln!("skipped: needs root and the program ip");
-        return false;
-    }
-    true
-}
-
-/// An AS in a namespace of its own.
-struct Machine {
-    // It ends before its namespace.
-    joined: Option<Process>,
-    namespace: NetNs,
-}
-
-impl Machine {
-    fn new() -> Self {
-        let namespace = NetNs::create().unwrap();
-        let machine = Self {
-            joined: None,
-            namespace,
-        };
-        machine.ip("link set lo up");
-        machine
-    }
-
-    /// Starts a process that stays.
-    fn start(&mut self, mut command: Command) {
-        command.stderr(Stdio::inherit());
-        // The thread that starts it must live as long: the process may follow it.
-        let started = self.namespace.run(|| Process::start(command));
-        self.joined = Some(started.unwrap());
-    }
-
-    fn run(&self, command: &mut Command) -> Output {
-        self.namespace.run(|| command.output()).unwrap().unwrap()
-    }
-
-    fn ip(&self, words: &str) {
-        let mut command = Command::new("ip");
-        let output = self.run(command.args(words.split_whitespace()));
-        assert!(output.status.success(), "ip {words}: {output:?}");
-    }
-
-    fn hawser(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
-        self.run(command.args(args))
-    }
-
-    /// Waits until all paths there are alive, and asserts that echo requests are answered.
-    fn assert_reaches(&self, to: &str) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            let args = ["paths", to, "--wait=60s", "--timeout", "60s", "--json"];
-            let output = self.hawser(&args);
-            assert!(output.status.success(), "to {to}: {output:?}");
-            let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
-            let paths = listing["paths"].as_array().unwrap();
-            if !paths.is_empty() && paths.iter().all(|path| path["status"] == "alive") {
-                break;
-            }
-            // A link that has just been made is not yet up for either router.
-            assert!(Instant::now() < deadline, "to {to}: {listing}");
-        }
-        let host = format!("{to},127.0.0.1");
-        let output = self.hawser(&["ping", &host, "-c", "3", "--interval", "100ms"]);
-        assert!(output.status.success(), "to {to}: {output:?}");
-    }
-
-    fn pid(&self) -> u32 {
-        self.joined.as_ref().unwrap().id()
-    }
-
-    /// The process of its control service, which changes when that starts again.
-    fn control(&self) -> u32 {
-        loop {
-            // Services are started by any thread.
-            let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
-            let children = tasks
-                .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
-            let found = children.collect::<Vec<_>>().join(" ");
-            let is_control = |pid: &&str| {
-                let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
-                line.is_ok_and(|line| line.contains("\0control\0run\0"))
-            };
-            if let Some(pid) = found.split_whitespace().find(is_control) {
-                return pid.parse().unwrap();
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn wait_ready(&self) {
-        let joined = self.joined.as_ref().unwrap();
-        joined.wait_for("the AS is ready", |event| event["event"] == "ready");
-    }
-}
-
-fn export(folder: &TempDir, program: &str, text: &str) {
-    let file = topology(folder.path(), text);
-    let out = folder.path().join("out");
-    let out = out.to_str().unwrap();
-    let args = ["lab", "export", &file, "--to", program, "-o", out, "--json"];
-    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(args)
-        .output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{output:?}");
-}
-
-fn read(file: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(file).unwrap();
-    let documents = text.split("---\n");
-    documents
-        .map(|one| serde_saphyr::from_str(one).unwrap())
-        .collect()
-}
 
 #[test]
 fn a_network_for_containerlab_runs() {
@@ -215,22 +89,6 @@ fn a_network_for_containerlab_runs() {
     let limits = machine(A).hawser(&["limit", "show", "--json"]);
     let limits = String::from_utf8(limits.stdout).unwrap();
     assert!(limits.contains("20000000"), "{limits}");
-}
-
-/// The archive of an AS, from its Secret.
-fn write_archive(manifest: &Path, to: &Path) {
-    let secret = read(manifest).remove(0);
-    assert_eq!(secret["kind"], "Secret");
-    let data = secret["data"]["as.tar.gz"].as_str().unwrap();
-    let encoded = to.with_extension("base64");
-    fs::write(&encoded, data).unwrap();
-    let decoded = Command::new("base64")
-        .arg("-d")
-        .arg(&encoded)
-        .output()
-        .unwrap();
-    assert!(decoded.status.success());
-    fs::write(to, decoded.stdout).unwrap();
 }
 
 #[test]

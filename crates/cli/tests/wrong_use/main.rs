@@ -6,6 +6,7 @@
 mod common;
 mod config;
 mod exports;
+mod image;
 mod join;
 mod keys;
 mod labs;

@@ -11,8 +11,8 @@ use crate::cmd::{files, print};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln};
 
-/// The image that `packaging/build` makes.
-const BASE: &str = concat!("localhost/hawser:", env!("CARGO_PKG_VERSION"));
+/// The image that `hawser image` makes.
+const BASE: &str = crate::cmd::image::NAME;
 /// The image that the exported recipe makes of it, for containerlab.
 const WITH_IP: &str = concat!("localhost/hawser-ip:", env!("CARGO_PKG_VERSION"));
 
@@ -31,7 +31,7 @@ pub struct ExportArgs {
     /// file; one machine when not given
     #[arg(long, value_name = "FILE")]
     hosts: Option<PathBuf>,
-    /// The image that runs each AS [default: localhost/hawser:VERSION, as packaging/build makes it,
+    /// The image that runs each AS [default: localhost/hawser:VERSION, as `hawser image` makes it,
     /// or for containerlab localhost/hawser-ip:VERSION, of the Dockerfile that is written too]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,

@@ -1,0 +1,83 @@
+//! podman, where it can run containers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// What podman is configured with, tried in this order: as it is; and for systems where neither limits may
+/// be raised nor control groups have one version.
+const CONFIGURATIONS: [&str; 2] = [
+    "",
+    "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n\
+     [engine]\nruntime = \"runc\"\n",
+];
+
+/// podman with images and containers of its own, which are removed when this is dropped.
+pub struct Podman {
+    configuration: PathBuf,
+    folder: TempDir,
+}
+
+impl Podman {
+    /// A podman that runs `program` with `argument` in the root `root`; says why there is none.
+    pub fn find(root: &Path, program: &str, argument: &str) -> Option<Self> {
+        if Command::new("podman").arg("--version").output().is_err() {
+            eprintln!("skipped: podman is not installed");
+            return None;
+        }
+        let mut reasons = Vec::new();
+        for text in CONFIGURATIONS {
+            // Paths of its sockets are short.
+            let folder = tempfile::tempdir_in("/tmp").unwrap();
+            let configuration = folder.path().join("containers.conf");
+            fs::write(&configuration, text).unwrap();
+            let podman = Self {
+                configuration,
+                folder,
+            };
+            let mut command = podman.command(&["run", "--rm", "--network", "none", "--rootfs"]);
+            let output = command
+                .arg(root)
+                .args([program, argument])
+                .output()
+                .unwrap();
+            if output.status.success() {
+                return Some(podman);
+            }
+            reasons.push(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        }
+        eprintln!("skipped: podman cannot run containers here: {reasons:?}");
+        None
+    }
+
+    /// A command of it.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("podman");
+        let folder = |name| self.folder.path().join(name);
+        command.env("CONTAINERS_CONF", &self.configuration);
+        command.arg("--root").arg(folder("root"));
+        command.arg("--runroot").arg(folder("run"));
+        command.arg("--tmpdir").arg(folder("tmp"));
+        command.args(args);
+        command
+    }
+
+    /// Runs a command that must succeed. Returns what it prints.
+    pub fn run(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "podman {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Podman {
+    fn drop(&mut self) {
+        // Whatever is mounted would keep its folder.
+        let clear = |args: &[&str]| -> Option<Output> { self.command(args).output().ok() };
+        clear(&["pod", "rm", "--all", "--force", "--time", "0"]);
+        clear(&["rm", "--all", "--force", "--time", "0"]);
+        clear(&["rmi", "--all", "--force"]);
+    }
+}
