@@ -23,6 +23,8 @@ mod finding;
 mod local;
 #[path = "ip_peers/selecting.rs"]
 mod selecting;
+#[path = "ip_peers/web_seeds.rs"]
+mod web_seeds;
 
 /// Longest wait for an event that must happen, far longer than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -85,6 +85,7 @@ pub(crate) fn verify_options(
         record: Some(record),
         rechecks: true,
         finds_peers: false,
+        uses_web_seeds: false,
         seed: None,
         ..options(settings, count)
     }

@@ -300,7 +300,11 @@ impl Job {
         })
         .await;
         match is_kept.await {
-            Ok(kept) => kept.map(|()| Some((resolved.metainfo, resolved.peers))),
+            Ok(kept) => kept.map(|()| {
+                let mut metainfo = resolved.metainfo;
+                metainfo.web_seeds.clone_from(&magnet.web_seeds);
+                Some((metainfo, resolved.peers))
+            }),
             // The program ends.
             Err(_) => Ok(None),
         }

@@ -61,4 +61,4 @@ pub use self::experiment::{
 };
 pub use self::memory::peak as peak_memory;
 pub use self::scratch::sweep;
-pub use self::transfer::{Sample, TransferPath, TransferReport};
+pub use self::transfer::{Sample, TransferPath, TransferReport, TransferWebSeed};

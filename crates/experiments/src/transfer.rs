@@ -41,9 +41,25 @@ pub struct TransferReport {
     pub paths: Vec<TransferPath>,
     /// The other paths that were offered at the end.
     pub unused_paths: Vec<TransferPath>,
+    /// The web seeds of the torrent; left out if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub web_seeds: Vec<TransferWebSeed>,
     /// Progress about ten times a second, with `--samples`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
+}
+
+/// One web seed of a [`TransferReport`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct TransferWebSeed {
+    /// Its URL, as the torrent has it.
+    pub url: String,
+    /// Bytes of blocks received from it.
+    pub bytes: u64,
+    /// `active`, `idle`, `waiting` after a failure, or `dropped`.
+    pub state: String,
+    /// Why the last request failed, or it was dropped.
+    pub error: Option<String>,
 }
 
 /// One path of a [`TransferReport`].

@@ -201,7 +201,8 @@ impl<T: Transport> Job<T> {
     async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
         let options = &self.options;
         let finds_peers = options.finds_peers || options.exchanges_peers;
-        if self.peers.is_empty() && !options.awaits_peers && !finds_peers {
+        let has_web_seeds = options.uses_web_seeds && !self.metainfo.web_seeds.is_empty();
+        if self.peers.is_empty() && !options.awaits_peers && !finds_peers && !has_web_seeds {
             return Err(DownloadError::NoPeers);
         }
         options.files.check(&self.metainfo)?;
@@ -259,6 +260,9 @@ impl<T: Transport> Job<T> {
             true => swarm.find_peers(self.found),
             false => drop(self.found),
         }
+        if has_web_seeds {
+            swarm.use_web_seeds();
+        }
         if options.exchanges_peers {
             swarm.exchange_peers();
         }
@@ -293,6 +297,7 @@ impl<T: Transport> Job<T> {
             uploaded_bytes: tally.uploaded.bytes(),
             paths: tally.paths,
             other_bytes: tally.other_bytes,
+            web_seeds: swarm.web_seeds(),
             seeded: None,
         };
         // Fails if the receiver is dropped.

@@ -1,5 +1,6 @@
 //! Errors of downloads and seeders.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,26 @@ use tokio::task::JoinError;
 use crate::metainfo::InfoHash;
 use crate::selection::SelectionError;
 
-/// Why a download failed, in one line each. Peers are listed with their reasons.
+/// From where content can be fetched. Displayed as an address or a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ContentSource {
+    /// A peer.
+    Peer(PeerAddr),
+    /// A web seed (BEP 19), by its URL.
+    WebSeed(String),
+}
+
+impl fmt::Display for ContentSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peer(peer) => peer.fmt(f),
+            Self::WebSeed(url) => url.fmt(f),
+        }
+    }
+}
+
+/// Why a download failed, in one line each. Peers and web seeds are listed with their reasons.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {
@@ -21,7 +41,7 @@ pub enum DownloadError {
     /// The session has the torrent already.
     #[error("the torrent {0} is there already")]
     Duplicate(InfoHash),
-    /// No peers were given.
+    /// No peers were given, and the torrent has no web seed in use.
     #[error("there is no peer to download from: name at least one")]
     NoPeers,
     /// The selection of files does not fit the torrent.
@@ -32,19 +52,19 @@ pub enum DownloadError {
     Store(#[from] StoreError),
     /// There is no path to any of the peers.
     #[error("no path to any peer: {}", listed(.0))]
-    NoPath(Vec<(PeerAddr, String)>),
+    NoPath(Vec<(ContentSource, String)>),
     /// No peer could be reached for this long.
     #[error("no peer could be reached for {} s; what was verified is kept: {}", .0.as_secs(), listed(.1))]
-    NoPeer(Duration, Vec<(PeerAddr, String)>),
+    NoPeer(Duration, Vec<(ContentSource, String)>),
     /// Peers are connected, but none has sent a block or had a piece missing here for this long.
     #[error("gave up after {} s without progress; what was verified is kept: {}", .0.as_secs(), listed(.1))]
-    NoProgress(Duration, Vec<(PeerAddr, String)>),
+    NoProgress(Duration, Vec<(ContentSource, String)>),
     /// All peers are connected or dropped, and none has, or will ever get, the missing pieces.
     #[error("no peer has the missing pieces; what was verified is kept: {}", listed(.0))]
-    Incomplete(Vec<(PeerAddr, String)>),
+    Incomplete(Vec<(ContentSource, String)>),
     /// All peers were dropped for breaking the protocol or sending wrong data.
     #[error("no peer is left: {}", listed(.0))]
-    AllDropped(Vec<(PeerAddr, String)>),
+    AllDropped(Vec<(ContentSource, String)>),
     /// The endpoint was closed.
     #[error("the endpoint was closed while downloading")]
     EndpointClosed,
@@ -79,14 +99,14 @@ impl From<JoinError> for DownloadError {
     }
 }
 
-/// Most peers named in a message.
+/// Most peers and web seeds named in a message.
 const MAX_LISTED: usize = 8;
 
-pub(crate) fn listed(peers: &[(PeerAddr, String)]) -> String {
-    let named = peers.iter().take(MAX_LISTED);
-    let named = named.map(|(peer, why)| format!("{peer} ({why})"));
+pub(crate) fn listed<S: fmt::Display>(sources: &[(S, String)]) -> String {
+    let named = sources.iter().take(MAX_LISTED);
+    let named = named.map(|(source, why)| format!("{source} ({why})"));
     let named = named.collect::<Vec<_>>().join(", ");
-    match peers.len().saturating_sub(MAX_LISTED) {
+    match sources.len().saturating_sub(MAX_LISTED) {
         0 => named,
         more => format!("{named}, and {more} more"),
     }

@@ -17,8 +17,8 @@
 //! [`Seed::start`] returns, then seeds. Either ends when its goal or a limit is reached, when it
 //! fails, or when it is stopped or dropped. One task owns a torrent (`swarm`). Each connection has
 //! a task (`peer`), and so have each dial, the watch of the paths to each peer, the acceptance of
-//! connections and the check of served files; up to four threads write and hash. All of them end
-//! with their owner.
+//! connections, each run of a web seed (`web`) and the check of served files; up to four threads
+//! write and hash. All of them end with their owner.
 //!
 //! The owner's state is not locked. It shares two things with the tasks of connections: the pieces
 //! that are offered, under a `RwLock` for all of them, and the requests that a peer waits for,
@@ -61,6 +61,7 @@ mod tcp;
 mod testing;
 mod transport;
 mod wanted;
+mod web;
 mod wire;
 
 pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};
@@ -71,7 +72,7 @@ pub use hawser_store::StoreError;
 
 pub use self::dht::DhtContacts;
 pub use self::download::Download;
-pub use self::error::{DownloadError, SeedError, SelectError};
+pub use self::error::{ContentSource, DownloadError, SeedError, SelectError};
 pub use self::files::{FileProgress, FilesProgress};
 pub use self::layout::part_file;
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
@@ -82,7 +83,7 @@ pub use self::piece_map::PieceMap;
 pub use self::pieces::Pieces;
 pub use self::progress::{
     ChangedFile, LeftPath, PathProgress, PathState, PathSummary, PeerState, Phase, Progress,
-    SeedPeer, SeedProgress, Summary,
+    SeedPeer, SeedProgress, Summary, WebSeedProgress, WebSeedState,
 };
 pub use self::quic::ALPN;
 pub use self::rate::RateLimits;

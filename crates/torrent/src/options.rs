@@ -33,6 +33,9 @@ pub struct DownloadOptions {
     /// Whether peers are found while it runs, by [`crate::Download::found_peers`]. It then needs no listed
     /// peer either.
     pub finds_peers: bool,
+    /// Whether web servers that the torrent names are used (BEP 19), the first 16 of them. It then needs no
+    /// listed peer if it names one.
+    pub uses_web_seeds: bool,
     /// Which files are fetched, and in which order.
     pub files: Selection,
     /// Whether peers are told of each other, and name others to this side (BEP 11), unless the torrent is
@@ -66,6 +69,7 @@ impl Default for DownloadOptions {
             choked_patience: Duration::from_secs(600),
             awaits_peers: false,
             finds_peers: false,
+            uses_web_seeds: true,
             files: Selection::all(),
             exchanges_peers: false,
             overwrite: false,

@@ -11,6 +11,7 @@ mod begun;
 mod conn;
 mod piece;
 mod rarity;
+mod run;
 mod selecting;
 #[cfg(test)]
 mod tests;
@@ -241,13 +242,13 @@ impl Picker {
     /// requested over stalled connections come last: those may recover and deliver them.
     pub fn pick(&mut self, conn: ConnId, most: usize) -> Picked {
         let mut picked = Picked::default();
-        let Some(known) = self.conns.get_mut(&conn) else {
-            return picked;
-        };
-        if known.wanted == 0 {
+        if !self.is_interesting(conn) {
             return picked;
         }
         while picked.requests.len() < most {
+            let Some(known) = self.conns.get_mut(&conn) else {
+                break;
+            };
             let open = self.begun.first_open(&known.has, known.group, &self.wanted);
             let above = open.map(|open| self.wanted.rank(open));
             let may_begin = match above {
@@ -263,11 +264,7 @@ impl Picker {
             let new = may_begin.then(|| self.rarity.choose(choice, &self.wanted, above, rng));
             let piece = match (new.flatten(), open) {
                 (Some(new), _) => {
-                    self.rarity.remove(new, &self.wanted);
-                    let size = self.pieces.size(new);
-                    let padding = self.padding.blocks(self.pieces, new);
-                    self.untouched -= u64::from(size.div_ceil(BLOCK)) - padding.len() as u64;
-                    self.begun.begin(new, size, &padding);
+                    self.begin(new);
                     new
                 }
                 (None, Some(open)) => open,
@@ -275,6 +272,9 @@ impl Picker {
                     known.exhausted = true;
                     break;
                 }
+            };
+            let Some(known) = self.conns.get_mut(&conn) else {
+                break;
             };
             while picked.requests.len() < most
                 && let Some(block) = self.begun.take(piece, conn, known.group)
@@ -286,6 +286,15 @@ impl Picker {
         }
         self.pick_suspended(conn, most, &mut picked);
         picked
+    }
+
+    /// Begins a wanted piece.
+    fn begin(&mut self, piece: u32) {
+        self.rarity.remove(piece, &self.wanted);
+        let size = self.pieces.size(piece);
+        let padding = self.padding.blocks(self.pieces, piece);
+        self.untouched -= u64::from(size.div_ceil(BLOCK)) - padding.len() as u64;
+        self.begun.begin(piece, size, &padding);
     }
 
     /// Adds blocks requested over stalled connections to `picked`, up to `most` in all.
@@ -542,6 +551,12 @@ impl Picker {
             let had = self.conns.values_mut().filter(|c| c.has.has(piece));
             had.for_each(|conn| conn.wanted -= 1);
         }
+    }
+
+    /// The sender of each block of a piece that is begun; `None` for padding, and for what is missing.
+    #[cfg(test)]
+    pub fn senders(&self, piece: u32) -> Vec<Option<GroupId>> {
+        self.begun.senders(piece)
     }
 
     /// The hash of a piece is wrong: it is fetched again, from one peer, if it is still wanted.

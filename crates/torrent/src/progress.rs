@@ -64,6 +64,49 @@ pub struct Progress {
     /// Peers without an entry in `paths`, each with the reason: no path to it is known, it is
     /// banned, and so on.
     pub idle_peers: Vec<(PeerAddr, String)>,
+    /// The web seeds of the torrent that are used or were, in its order.
+    pub web_seeds: Vec<WebSeedProgress>,
+}
+
+/// The state of one web seed (BEP 19).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WebSeedProgress {
+    /// Its URL, as the torrent has it.
+    pub url: String,
+    /// What it is doing.
+    pub state: WebSeedState,
+    /// Bytes of blocks received from it.
+    pub bytes: u64,
+    /// Rate in bit/s of block data, averaged over half a second.
+    pub rate: u64,
+    /// Why it was dropped, or the last request failed; `None` after one that did not.
+    pub last_error: Option<String>,
+}
+
+/// What a web seed is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WebSeedState {
+    /// It is asked for some blocks.
+    Fetching,
+    /// It has nothing that is missing here and not requested already.
+    Idle,
+    /// It has failed, and is asked again later.
+    Waiting,
+    /// It is not asked any more: it has sent wrong data, or its URL is not one of HTTP.
+    Dropped,
+}
+
+impl fmt::Display for WebSeedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fetching => "active",
+            Self::Idle => "idle",
+            Self::Waiting => "waiting",
+            Self::Dropped => "dropped",
+        })
+    }
 }
 
 /// The state of one path-level peer.
@@ -151,6 +194,8 @@ pub struct Summary {
     pub paths: Vec<PathSummary>,
     /// Bytes of blocks over the paths that are not listed.
     pub other_bytes: u64,
+    /// The web seeds of the torrent, and what came from each.
+    pub web_seeds: Vec<WebSeedProgress>,
     /// Bytes of blocks sent to peers.
     pub uploaded_bytes: u64,
     /// How seeding afterwards ended; `None` before its end, and without seeding.

@@ -55,6 +55,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod uploads;
+mod web;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,6 +80,7 @@ pub(crate) use self::state::Swarm;
 use self::subflow::{Dialed, Peer};
 pub(crate) use self::tally::{Reporter, Tally};
 use self::uploads::{Serving, Uploads};
+use self::web::Web;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::files::FileTally;
@@ -156,6 +158,7 @@ impl<T: Transport> Swarm<T> {
             reporter,
             tally,
             seeding: None,
+            web: Web::default(),
             ending: Ending::new(now),
         };
         for (id, known) in &mut swarm.dialing.remotes {
@@ -284,6 +287,7 @@ impl<T: Transport> Swarm<T> {
             self.fetching.limit = self.shared.rates.down.rate();
             self.fetching
                 .fill(&mut self.conns, &self.dialing, now, ticked);
+            self.ask_web_seeds(ticked, now);
         }
         Ok(())
     }
@@ -338,6 +342,7 @@ impl<T: Transport> Swarm<T> {
             }
             Event::Gone(conn, gone) => self.gone(conn, &gone, now),
             Event::Disk(event) => self.on_disk_event(event, now),
+            Event::Web(seed, run, event) => self.on_web(seed, run, event, now),
             Event::Selected(selection, reply) => self.selected((selection, reply), now),
             // The tick that follows takes the news.
             Event::Scanned => {}

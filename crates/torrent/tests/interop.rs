@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod clients;
+mod web_server;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use self::clients::{
     Client, Kind, Manner, PATIENCE, Shared, Torrent, Tracker, hybrid, inside, several_files,
     single_file,
 };
+use self::web_server::WebServer;
 
 /// The address of all programs in the namespace.
 const HOST: &str = "10.77.0.1";
@@ -92,6 +94,59 @@ async fn of_hybrids() {
         fetch_from_us(kind, hybrid(), usual),
         seed_to_us(kind, hybrid(), None, usual),
     );
+}
+
+#[test]
+fn libtorrent_fetches_from_a_web_seed_and_makes_torrents_with_one() {
+    inside(Kind::Libtorrent, "of_libtorrent_and_web_seeds", HOST);
+}
+
+#[test]
+fn aria2_fetches_from_a_web_seed() {
+    inside(Kind::Aria2, "of_aria2_and_web_seeds", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_libtorrent_and_web_seeds() {
+    tokio::join!(
+        fetch_from_web_seed(Kind::Libtorrent, single_file()),
+        fetch_from_web_seed(Kind::Libtorrent, several_files()),
+        fetch_of_their_torrent(),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_aria2_and_web_seeds() {
+    tokio::join!(
+        fetch_from_web_seed(Kind::Aria2, single_file()),
+        fetch_from_web_seed(Kind::Aria2, several_files()),
+    );
+}
+
+/// It fetches from a web seed alone, by a torrent of ours.
+async fn fetch_from_web_seed(kind: Kind, shared: Shared) {
+    let web = WebServer::start(HOST, &shared.seeded_from(), &[web_server::Manner::Right]).await;
+    let torrent = shared.torrent_with_web_seed(&web.url());
+    let target = shared.dir.path().join("theirs");
+    let client = Client::start(kind, torrent, &target, HOST, Manner::default());
+    client.until(|| shared.is_same_in(&target)).await;
+}
+
+/// This side fetches from a web seed alone, by a torrent of libtorrent.
+async fn fetch_of_their_torrent() {
+    let shared = several_files();
+    let web = WebServer::start(HOST, &shared.seeded_from(), &[web_server::Manner::Right]).await;
+    let metainfo = shared.made_with_web_seed(&web.url());
+    assert_eq!(metainfo.web_seeds, [web.url()]);
+    assert!(metainfo.files.iter().any(|file| file.padding));
+    let (target, options) = (shared.dir.path().join("ours"), DownloadOptions::default());
+    let download = Download::start(metainfo, target.clone(), Vec::new(), Network::ip(), options);
+    let ended = tokio::time::timeout(PATIENCE, download.wait()).await;
+    ended.expect("the download hangs").unwrap();
+    assert!(shared.is_same_in(&target));
+    assert!(web.asked().iter().all(|asked| !asked.path.contains(".pad")));
 }
 
 #[test]

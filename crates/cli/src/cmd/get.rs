@@ -141,6 +141,12 @@ impl GetArgs {
         self.peers.tcp.is_some() || self.peers.listen.listen.is_some()
     }
 
+    /// Whether peers are to come that are not known yet. Without, a download from web seeds alone ends with
+    /// these.
+    fn awaits(&self, peers: &[PeerAddr], ways: Ways) -> bool {
+        peers.is_empty() && self.listens() || ways.brings_first()
+    }
+
     /// The options of a download of everything from `peers`, with a policy for its paths and the strategies to choose
     /// them.
     fn options(
@@ -178,7 +184,7 @@ impl GetArgs {
                 download: self.serving.limit.or(self.serving.limit_down).map(bytes),
             },
             // Nobody can say when a peer will come that is not known yet.
-            give_up_after: match peers.is_empty() || ways.brings_first() {
+            give_up_after: match self.awaits(peers, ways) {
                 true => Duration::MAX,
                 false => DownloadOptions::default().give_up_after,
             },
@@ -342,9 +348,12 @@ fn refuse_no_peers(args: &GetArgs, known: &Known<'_>, ways: Ways) -> Result<(), 
     if !args.peers.peer.is_empty() || links_peers || args.listens() || ways.brings_first() {
         return Ok(());
     }
-    let sources = match known.has_web_seeds() {
-        false => "",
-        true => "the torrent's web seeds are not used yet: ",
+    let sources = match known {
+        Known::Torrent(metainfo) if !metainfo.web_seeds.is_empty() => return Ok(()),
+        Known::Link(magnet) if !magnet.web_seeds.is_empty() => {
+            "the web seeds of a link have the content, but not the metadata: "
+        }
+        _ => "",
     };
     let name = match args.torrent.file() {
         Some(file) => format!("{}: ", file.display()),

@@ -67,7 +67,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, before: impl Fn(u64)) {
 }
 
 /// A daemon with its state and downloads in a folder of files, and the address of its API.
-fn daemon(files: &Files) -> (Running, String) {
+pub fn daemon(files: &Files) -> (Running, String) {
     daemon_with(files, &[])
 }
 
@@ -109,7 +109,7 @@ fn torrent(files: &Files, args: &[&str]) -> Output {
 }
 
 /// The object that such a command prints.
-fn object(files: &Files, args: &[&str]) -> Value {
+pub fn object(files: &Files, args: &[&str]) -> Value {
     let output = torrent(files, args);
     assert!(output.status.success(), "{args:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()

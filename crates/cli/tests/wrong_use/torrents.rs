@@ -171,21 +171,19 @@ fn unsupported_torrents_and_missing_files_have_distinct_errors() {
 }
 
 #[test]
-fn without_a_peer_a_download_names_unsupported_sources() {
+fn a_download_needs_a_peer_or_a_web_seed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data.bin").display().to_string();
     std::fs::write(&data, vec![42; 50_000]).unwrap();
     let create = ["torrent", "create", &data, "--force"];
-    let web_seed = ["--web-seed", "https://example.org/data.bin"];
-    for (flags, words) in [
-        (&[][..], &["--peer", "--tcp"][..]),
-        (&web_seed, &["web seeds", "not used yet", "--peer"]),
-    ] {
-        let output = hawser(&[&create[..], flags].concat());
-        assert!(output.status.success(), "{output:?}");
-        let torrent = format!("{data}.torrent");
-        refused(&hawser(&["get", &torrent]), 2, words);
-    }
+    let output = hawser(&create);
+    assert!(output.status.success(), "{output:?}");
+    let torrent = format!("{data}.torrent");
+    refused(&hawser(&["get", &torrent]), 2, &["--peer", "--tcp"]);
+    let hash = "0123456789012345678901234567890123456789";
+    let link = format!("magnet:?xt=urn:btih:{hash}&ws=https%3A%2F%2Fexample.org%2Fdata.bin");
+    let words = ["web seeds of a link", "not the metadata", "--peer"];
+    refused(&hawser(&["get", &link, "--find", "none"]), 2, &words);
     for (flag, value, hint) in [
         ("--announce", "tracker.example.org", "udp://"),
         ("--announce", "magnet:?xt=x", "udp://"),

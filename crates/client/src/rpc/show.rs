@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use hawser_torrent::Metainfo;
+use hawser_torrent::{Metainfo, WebSeedState};
 use hawser_tracker::{TrackerState, TrackerStatus};
 use hawser_transmission::{
     Adding, Content, Count, Dates, Detail, ErrorKind, FileView, Folders, Network, Options, Outcome,
@@ -91,11 +91,19 @@ pub(super) fn torrent(
             connected: rates.peers as u64,
             sending: rates.sending as u64,
             getting: rates.getting as u64,
+            webseeds_sending: view.with_progress(web_seeds_sending).unwrap_or_default(),
             ..Swarm::default()
         },
         options: options(view),
         detail: detail(view, metainfo, path, parts),
     }
+}
+
+/// Number of web seeds that are fetched from.
+fn web_seeds_sending(progress: &hawser_torrent::Progress) -> u64 {
+    let seeds = progress.web_seeds.iter();
+    let active = seeds.filter(|seed| seed.state == WebSeedState::Fetching);
+    active.count() as u64
 }
 
 /// Bytes of the wanted files, `wanted` altogether, that are missing.

@@ -106,6 +106,12 @@ impl Begun {
         piece.is_some_and(|piece| piece.is_open_to(group))
     }
 
+    /// Whether a piece must come from the peer `group` alone.
+    pub fn is_bound_to(&self, number: u32, group: GroupId) -> bool {
+        let piece = self.pieces.get(&number);
+        piece.is_some_and(|piece| piece.sole == Sole::By(group))
+    }
+
     /// Takes the next free block of a piece in order, if `group` may send it.
     pub fn take(&mut self, number: u32, conn: ConnId, group: GroupId) -> Option<u32> {
         self.change(number, |piece| piece.take(conn, group))?

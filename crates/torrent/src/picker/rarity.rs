@@ -60,7 +60,6 @@ impl Rarity {
     }
 
     /// Number of counted peers that have `piece`.
-    #[cfg(test)]
     pub fn availability(&self, piece: u32) -> u32 {
         self.availability[piece as usize]
     }

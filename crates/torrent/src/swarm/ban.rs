@@ -5,7 +5,6 @@ use hawser_address::PeerAddr;
 use super::remotes::RemoteId;
 use super::state::Swarm;
 use crate::close::CloseCode;
-use crate::error::DownloadError;
 use crate::picker::GroupId;
 use crate::transport::Transport;
 use crate::wire::BLOCK;
@@ -54,6 +53,7 @@ impl<T: Transport> Swarm<T> {
         let members = self.conns.open.iter();
         let members = members.filter(|(_, conn)| conn.group == group);
         let members: Vec<_> = members.map(|(id, conn)| (*id, conn.remote())).collect();
+        self.ban_web_seed(group, reason);
         for (id, remote) in members {
             if let Some(conn) = self.conns.open.get(&id) {
                 let peer = conn.connection.peer();
@@ -94,19 +94,6 @@ impl<T: Transport> Swarm<T> {
         if let Some(remote) = self.dialing.remotes.get_mut(&remote) {
             remote.ban(reason);
         }
-        if self.ending.give_up_after.is_some()
-            && !self.ending.finds_peers
-            && self.conns.open.is_empty()
-            && self
-                .dialing
-                .remotes
-                .values()
-                .all(|remote| remote.banned.is_some())
-        {
-            let peers = self.troubles();
-            self.ending
-                .failure
-                .get_or_insert(DownloadError::AllDropped(peers));
-        }
+        self.check_all_dropped();
     }
 }

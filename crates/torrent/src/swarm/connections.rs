@@ -28,8 +28,14 @@ pub(super) struct Connections {
 impl Connections {
     /// Adds a new connection, which may have room for requests.
     pub fn add(&mut self, conn: Conn) -> ConnId {
+        let id = self.new_id();
+        self.open.insert(id, conn);
+        id
+    }
+
+    /// An id that no connection has, also none later.
+    pub fn new_id(&mut self) -> ConnId {
         self.last_id += 1;
-        self.open.insert(self.last_id, conn);
         self.last_id
     }
 

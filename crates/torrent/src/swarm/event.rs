@@ -8,6 +8,7 @@ use hawser_store::{DiskEvent, Hash};
 use tokio::sync::oneshot;
 
 use super::subflow::Peer;
+use super::web::WebEvent;
 use crate::error::SelectError;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};
@@ -15,6 +16,7 @@ use crate::picker::ConnId;
 use crate::selection::Selection;
 use crate::source::PeerSource;
 use crate::transport::{Connection, Transport};
+use crate::web::{RunId, SeedId};
 
 /// An event reported to the owner.
 pub(super) enum Event<T: Transport> {
@@ -32,6 +34,8 @@ pub(super) enum Event<T: Transport> {
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),
+    /// A run of a web seed has brought something, or has ended.
+    Web(SeedId, RunId, WebEvent),
     /// Files were selected on disk.
     Selected(Selection, oneshot::Sender<Result<(), SelectError>>),
     /// The served files were checked for changes.

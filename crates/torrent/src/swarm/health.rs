@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_address::PeerAddr;
 use hawser_manager::Failure;
 
 use super::remotes::Remote;
 use super::state::Swarm;
 use super::subflow::Dialed;
 use crate::close::CloseCode;
-use crate::error::DownloadError;
+use crate::error::{ContentSource, DownloadError};
 use crate::peer::Gone;
 use crate::picker::ConnId;
 use crate::transport::Transport;
@@ -143,10 +142,11 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Every peer, with the reason why nothing can be fetched from it.
-    pub(super) fn troubles(&self) -> Vec<(PeerAddr, String)> {
+    /// Every peer and web seed, with the reason why nothing can be fetched from it.
+    pub(super) fn troubles(&self) -> Vec<(ContentSource, String)> {
         let remotes = self.dialing.remotes.values();
-        remotes.map(|r| (r.addr, self.trouble(r))).collect()
+        let peers = remotes.map(|r| (ContentSource::Peer(r.addr), self.trouble(r)));
+        peers.chain(self.web_troubles()).collect()
     }
 
     fn trouble(&self, remote: &Remote<T::Path>) -> String {
@@ -238,6 +238,7 @@ impl<T: Transport> Swarm<T> {
         let mut remotes = self.dialing.remotes.values();
         let others_may_come = self.ending.awaits_peers || self.ending.finds_peers;
         !others_may_come
+            && !self.web.seeds.any_usable()
             && !open.is_empty()
             && remotes.all(|remote| remote.banned.is_some() || is_connected(remote))
             && self.never_helps(&self.conns.ids())

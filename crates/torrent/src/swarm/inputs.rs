@@ -37,6 +37,7 @@ impl<T: Transport> Swarm<T> {
                 if let Some((remote, dialed)) = self.remote_of(conn) {
                     remote.paths.delivered(dialed.path, data.len() as u64);
                 }
+                self.fetching.requests.arrived(data.len() as u64, now);
                 self.arrived(conn, request, data, room, now);
             }
             Input::Have(piece) => {
@@ -128,7 +129,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn arrived(
+    /// Handles a block from a peer, or from a web seed.
+    pub(super) fn arrived(
         &mut self,
         conn: ConnId,
         request: Request,
@@ -137,7 +139,6 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) {
         self.tally.fetched_bytes += data.len() as u64;
-        self.fetching.requests.arrived(data.len() as u64, now);
         match self.fetching.picker.receive(conn, request, now) {
             Arrival::New { cancel, complete } => {
                 super::fetching::cancel(&mut self.conns, cancel);

@@ -37,6 +37,7 @@ impl<T: Transport> Swarm<T> {
                 if self.ending.give_up_after.is_some()
                     && !self.ending.finds_peers
                     && self.tally.connections == 0
+                    && !self.web.seeds.any_usable()
                     && self.dialing.remotes.values().all(Remote::is_hopeless)
                 {
                     let peers = self.troubles();

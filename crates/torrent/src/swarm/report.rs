@@ -114,6 +114,7 @@ impl<T: Transport> Swarm<T> {
             uploads: self.seed_progress(),
             paths,
             idle_peers,
+            web_seeds: self.web.seeds.progress(now),
         }
     }
 

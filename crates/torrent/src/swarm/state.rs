@@ -13,6 +13,7 @@ use super::fetching::Fetching;
 use super::net::Net;
 use super::tally::{Reporter, Tally};
 use super::uploads::Uploads;
+use super::web::Web;
 use crate::error::DownloadError;
 use crate::limits::Seeding;
 use crate::metainfo::Metainfo;
@@ -42,6 +43,8 @@ pub(crate) struct Swarm<T: Transport> {
     pub(super) tally: Tally,
     /// Set once everything is verified and seeding begins.
     pub(super) seeding: Option<Seeding>,
+    /// The web servers that have the content.
+    pub(super) web: Web,
     pub(super) ending: Ending,
 }
 

@@ -47,10 +47,12 @@ const CREATE: &str = r#"
 import sys, os
 import libtorrent as lt
 
-content, torrent = sys.argv[1:]
+content, torrent, *web_seeds = sys.argv[1:]
 files = lt.file_storage()
 lt.add_files(files, content)
 made = lt.create_torrent(files, 1 << 15)
+for url in web_seeds:
+    made.add_url_seed(url)
 lt.set_piece_hashes(made, os.path.dirname(content))
 open(torrent, "wb").write(lt.bencode(made.generate()))
 "#;
@@ -74,10 +76,11 @@ pub fn command(task: &Task) -> Command {
     command
 }
 
-/// Makes a torrent of both versions of the file or folder `content`.
-pub fn create(content: &Path, torrent: &Path) {
+/// Makes a torrent of both versions of the file or folder `content`, perhaps with a web seed.
+pub fn create(content: &Path, torrent: &Path, web_seed: Option<&str>) {
     let mut command = Command::new(PYTHON);
     command.args(["-c", CREATE]).arg(content).arg(torrent);
+    command.args(web_seed);
     let output = command.output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");

@@ -153,7 +153,7 @@ pub fn several_files() -> Shared {
 pub fn hybrid() -> Shared {
     let mut shared = Shared::new(&SEVERAL, None);
     let made = shared.dir.path().join("made.torrent");
-    libtorrent::create(&shared.content(), &made);
+    libtorrent::create(&shared.content(), &made, None);
     shared.torrent = fs::read(made).unwrap();
     shared.metainfo = Metainfo::parse(&shared.torrent).unwrap();
     shared
@@ -202,6 +202,26 @@ impl Shared {
         let path = self.dir.path().join("it.torrent");
         fs::write(&path, bytes).unwrap();
         Torrent::File(path)
+    }
+
+    /// Writes the torrent with a web seed and without trackers, as this program makes it.
+    pub fn torrent_with_web_seed(&self, url: &str) -> Torrent {
+        let options = CreateOptions {
+            piece_length: Some(self.metainfo.pieces.length),
+            web_seeds: vec![url.to_owned()],
+            ..CreateOptions::default()
+        };
+        let torrent = create(&self.content(), &options, |_, _| {}).unwrap();
+        let path = self.dir.path().join("web.torrent");
+        fs::write(&path, torrent).unwrap();
+        Torrent::File(path)
+    }
+
+    /// Has libtorrent make the torrent, of both versions and with padding files, with a web seed.
+    pub fn made_with_web_seed(&self, url: &str) -> Metainfo {
+        let made = self.dir.path().join("theirs.torrent");
+        libtorrent::create(&self.content(), &made, Some(url));
+        Metainfo::parse(&fs::read(made).unwrap()).unwrap()
     }
 
     /// The link to it, with a tracker's address.

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
+use hawser_torrent::{
+    PathProgress, PathState, PeerAddr, Phase, Progress, WebSeedProgress, WebSeedState,
+};
 
 use super::seeding;
 use crate::cmd::reported::Reported;
@@ -67,6 +69,8 @@ impl Bars {
         let used = used.filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0);
         let several = scion_peers(progress) > 1;
         lines.extend(used.map(|path| describe(path, several, self.paint)));
+        let web_seeds = progress.web_seeds.iter();
+        lines.extend(web_seeds.map(|seed| describe_web_seed(seed, self.paint)));
         if progress.rate == 0 && progress.phase != Phase::Seeding {
             let idle = progress.idle_peers.iter();
             let idle = idle.map(|(peer, reason)| plain(&format!("  {peer}: {reason}")));
@@ -146,7 +150,31 @@ fn idle_reasons(progress: &Progress) -> Vec<String> {
     });
     let peers = progress.idle_peers.iter();
     let peers = peers.map(|(peer, reason)| format!("{peer}: {reason}"));
-    paths.chain(peers).collect()
+    let web_seeds = progress.web_seeds.iter().filter_map(|seed| {
+        let error = seed.last_error.as_ref()?;
+        Some(format!("{}: {error}", seed.url))
+    });
+    paths.chain(peers).chain(web_seeds).collect()
+}
+
+/// One line of a web seed.
+fn describe_web_seed(seed: &WebSeedProgress, paint: Paint) -> String {
+    let state = format!("{:<8}", seed.state.to_string());
+    let state = match seed.state {
+        WebSeedState::Fetching => paint.good(state),
+        WebSeedState::Dropped => paint.bad(state),
+        _ => paint.faint(state),
+    };
+    let mut text = format!(
+        "  {}  {state} {:>12}  {:>9}",
+        plain(&seed.url),
+        format::rate(seed.rate as f64),
+        format::bytes(seed.bytes),
+    );
+    if let Some(error) = &seed.last_error {
+        text += &format!("  {}", paint.faint(plain(error)));
+    }
+    text
 }
 
 /// One line of a path-level peer, with the peer's address if there are `several` SCION peers.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hawser_endhost::{Endhost, Path};
-use hawser_experiments::{Sample, TransferPath, TransferReport, peak_memory};
+use hawser_experiments::{Sample, TransferPath, TransferReport, TransferWebSeed, peak_memory};
 use hawser_path::{Fingerprint, Interface};
-use hawser_torrent::{PeerAddr, Progress, Summary};
+use hawser_torrent::{PeerAddr, Progress, Summary, WebSeedProgress};
 use tokio::sync::watch;
 
 use crate::cmd::network::Addresses;
@@ -135,6 +135,7 @@ pub fn report(
         },
         paths: paths.collect(),
         unused_paths: Vec::new(),
+        web_seeds: summary.web_seeds.iter().map(web_seed).collect(),
         samples,
     };
     // Add the verdict on each path at the end, and the paths that carried nothing.
@@ -156,6 +157,16 @@ pub fn report(
         }
     }
     report
+}
+
+/// The report on a web seed.
+fn web_seed(seed: &WebSeedProgress) -> TransferWebSeed {
+    TransferWebSeed {
+        url: seed.url.clone(),
+        bytes: seed.bytes,
+        state: seed.state.to_string(),
+        error: seed.last_error.clone(),
+    }
 }
 
 /// Prints a report for people, with some of the unused paths; with all if `verbose`.
@@ -195,6 +206,14 @@ fn lines(report: &TransferReport, verbose: bool) -> Vec<String> {
         MAX_UNUSED_PATHS
     };
     let mut lines: Vec<String> = report.paths.iter().map(line).collect();
+    lines.extend(report.web_seeds.iter().map(|seed| {
+        let error = seed
+            .error
+            .as_ref()
+            .map(|error| plain(&format!("  {error}")));
+        let (url, bytes) = (plain(&seed.url), format::bytes(seed.bytes));
+        format!("  {url}  {bytes:>9}{}", error.unwrap_or_default())
+    }));
     lines.extend(unused.iter().take(shown).map(line));
     if let Some(more) = unused.len().checked_sub(shown).filter(|more| *more > 0) {
         lines.push(format!("  and {more} more not used: --explain tells why"));
@@ -235,6 +254,7 @@ mod tests {
             goodput_mbit: 0.0,
             paths: Vec::new(),
             unused_paths: (0..unused).map(|number| path(number, "limit")).collect(),
+            web_seeds: Vec::new(),
             samples: Vec::new(),
         }
     }
@@ -252,6 +272,22 @@ mod tests {
             lines(&report(MAX_UNUSED_PATHS + 3), true).len(),
             MAX_UNUSED_PATHS + 3
         );
+    }
+
+    #[test]
+    fn web_seeds_are_listed_with_what_is_wrong_with_them() {
+        let mut report = report(0);
+        report.web_seeds.push(TransferWebSeed {
+            url: "https://w.example/data".to_owned(),
+            bytes: 2_000_000,
+            state: "dropped".to_owned(),
+            error: Some("it lies\x1b[2J".to_owned()),
+        });
+        let [line] = &lines(&report, false)[..] else {
+            panic!("one line")
+        };
+        assert!(line.starts_with("  https://w.example/data  "), "{line}");
+        assert!(line.ends_with("  it lies\\u{1b}[2J"), "{line}");
     }
 
     #[test]

@@ -65,14 +65,6 @@ impl Known<'_> {
             }
         }
     }
-
-    /// Whether it names web seeds.
-    pub fn has_web_seeds(&self) -> bool {
-        match self {
-            Self::Torrent(it) => !it.web_seeds.is_empty(),
-            Self::Link(it) => !it.web_seeds.is_empty(),
-        }
-    }
 }
 
 /// Reads an argument that begins like a magnet link as one, any other as the name of a file.
