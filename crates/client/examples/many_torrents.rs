@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hawser_client::{
-    Bounds, Client, Dates, Engine, Origin, Record, Settings, StateFolder, Status, Totals,
+    Bounds, Client, Dates, Engine, Limit, Origin, Record, Settings, StateFolder, Status, Totals,
 };
 use hawser_discovery::PeerFinder;
 use hawser_torrent::{CreateOptions, Listener, Metainfo, Network, create};
@@ -86,10 +86,8 @@ async fn run(dir: &Path, active: usize) -> Result<String, Failure> {
     let listener = Listener::bind("127.0.0.1:0".parse()?).await?;
     let network = Network::ip().with_listener(listener);
     let engine = Engine::new(network, PeerFinder::default());
-    let bounds = Bounds {
-        seeds: active,
-        ..Bounds::default()
-    };
+    let mut bounds = Bounds::default();
+    bounds.all.queue.seeds = Limit::to(active);
     let stop = CancellationToken::new();
     let downloads = dir.join("downloads");
     let (client, task) = Client::start(engine, state, records, bounds, &downloads, stop.clone());

@@ -34,6 +34,9 @@ pub struct SeedChoice {
     pub ratio: Choice<f64>,
     /// After this time of seeding, in seconds.
     pub time: Choice<u64>,
+    /// After this time without an upload, in seconds.
+    #[serde(default)]
+    pub idle: Choice<u64>,
 }
 
 impl SeedChoice {
@@ -41,6 +44,7 @@ impl SeedChoice {
     pub const UNLIMITED: Self = Self {
         ratio: Choice::Unlimited,
         time: Choice::Unlimited,
+        idle: Choice::Unlimited,
     };
 }
 

@@ -43,7 +43,10 @@ pub use self::record::{
 pub use self::remote::{Method, Remote, RemoteError};
 pub use self::run::{Options, Prepared, RunError};
 pub use self::runner::Live;
-pub use self::settings::{RateChange, RateChanges, RateLimit, RateLimits, Settings};
+pub use self::settings::{
+    AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateChange, RateChanges, RateLimit,
+    RateLimits, Settings,
+};
 pub use self::state::{Damaged, StateError, StateFolder};
 pub use self::torrents::{
     Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic, Transferred,

@@ -338,10 +338,10 @@ impl Owner {
                         outcome = outcome.and(Err(error));
                     }
                 }
-                Order::SaveRates => {
-                    if let Err(error) = self.save_rates().await {
+                Order::SaveLimits => {
+                    if let Err(error) = self.save_limits().await {
                         tracing::error!("{error}");
-                        self.torrents.on_rates_unsaved(self.now());
+                        self.torrents.on_limits_unsaved(self.now());
                         outcome = outcome.and(Err(error));
                     }
                 }
@@ -369,9 +369,14 @@ impl Owner {
         blocking(move || state.save(&record).map_err(|error| error.to_string())).await
     }
 
-    async fn save_rates(&self) -> Result<(), String> {
-        let (state, rates) = (Arc::clone(&self.state), self.torrents.all_rates());
-        blocking(move || state.save_rates(&rates).map_err(|error| error.to_string())).await
+    async fn save_limits(&self) -> Result<(), String> {
+        let (state, limits) = (Arc::clone(&self.state), self.torrents.all_limits());
+        blocking(move || {
+            state
+                .save_limits(&limits)
+                .map_err(|error| error.to_string())
+        })
+        .await
     }
 
     /// Tells the task of a torrent its settings.

@@ -85,6 +85,8 @@ pub enum SeedLimit {
     Ratio,
     /// Time of seeding.
     Time,
+    /// Time without an upload.
+    Idle,
 }
 
 /// When what happened, in Unix seconds.

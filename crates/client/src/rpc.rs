@@ -1,6 +1,6 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
-//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of idle seeding and of peers,
+//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of peers,
 //! changed trackers, renaming, URLs, groups. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
@@ -297,8 +297,9 @@ impl Calls for Rpc<'_> {
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
         change::check_settings(settings, &self.session())?;
-        let rates = change::rates(settings);
+        let (rates, queue) = (change::rates(settings), change::queue(settings));
         let changed = self.client.change(move |all| {
+            all.change_queue(queue)?;
             all.change_all_rates(rates);
             Ok(())
         });

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::http::{Daemon, Listener};
 use crate::record::Record;
 use crate::remote::{RemoteError, own_token, publish, withdraw};
-use crate::settings::RateChanges;
+use crate::settings::{QueueChanges, RateChanges};
 use crate::state::{Damaged, StateError, StateFolder};
 use crate::torrents::Bounds;
 
@@ -66,9 +66,11 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The folder of downloads, an absolute path.
     pub download_dir: PathBuf,
-    /// How many torrents run at once, and when seeding ends. The limits of rates in it are those of the state,
-    /// not these.
+    /// How many torrents are verified at once. The limits of all torrents in it are those of the state, not
+    /// these.
     pub bounds: Bounds,
+    /// What changes of how many torrents run at once, and of when seeding ends, which the state has.
+    pub queue: QueueChanges,
     /// What changes of the limits of the rates of all torrents, which the state has.
     pub rates: RateChanges,
 }
@@ -90,10 +92,11 @@ impl Prepared {
     /// [`RunError`].
     pub async fn open(mut options: Options) -> Result<(Self, Vec<Damaged>), RunError> {
         let (state, records, mut damaged) = StateFolder::open(&options.state)?;
-        let (mut rates, wrong) = state.rates()?;
+        let (mut limits, wrong) = state.limits()?;
         damaged.extend(wrong);
-        options.rates.apply(&mut rates);
-        options.bounds.rates = rates;
+        options.rates.apply(&mut limits.rates);
+        options.queue.apply(&mut limits.queue);
+        options.bounds.all = limits;
         let token = own_token(&options.state)?;
         let address = options.listen;
         let failed = |source| RunError::Listen { address, source };

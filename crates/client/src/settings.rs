@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::choice::SeedChoice;
+use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
 
 /// The rate of a limit that was never set, in bit/s: 100 kB/s, as of Transmission.
@@ -79,6 +79,137 @@ impl RateChange {
     }
 }
 
+/// A limit of a number. The number is kept while it does not hold, because programs set the two one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit<T> {
+    /// The number.
+    pub value: T,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+impl<T: Copy> Limit<T> {
+    /// This limit, which holds.
+    pub fn to(value: T) -> Self {
+        Self { value, holds: true }
+    }
+
+    /// A limit that does not hold.
+    pub fn unset(value: T) -> Self {
+        Self {
+            value,
+            holds: false,
+        }
+    }
+
+    /// The limit; `None` if there is none.
+    pub fn in_force(self) -> Option<T> {
+        self.holds.then_some(self.value)
+    }
+}
+
+/// A change of a limit. What is `None` stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitChange<T> {
+    /// Its number.
+    pub value: Option<T>,
+    /// Whether it holds.
+    pub holds: Option<bool>,
+}
+
+impl<T> LimitChange<T> {
+    /// To this limit, or to none.
+    pub fn to(value: Option<T>) -> Self {
+        Self {
+            holds: Some(value.is_some()),
+            value,
+        }
+    }
+
+    fn apply(self, limit: &mut Limit<T>) {
+        if let Some(value) = self.value {
+            limit.value = value;
+        }
+        limit.holds = self.holds.unwrap_or(limit.holds);
+    }
+}
+
+/// How many torrents run at once, and when seeding ends of those that do not say.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueLimits {
+    /// Most torrents that download at once, at least 1.
+    pub downloads: Limit<usize>,
+    /// Most torrents that seed at once, at least 1.
+    pub seeds: Limit<usize>,
+    /// The ratio of bytes sent to bytes of content at which seeding ends.
+    pub ratio: Limit<f64>,
+    /// The time of seeding, in seconds, after which it ends.
+    pub time: Limit<u64>,
+    /// The time without an upload, in seconds, after which seeding ends.
+    pub idle: Limit<u64>,
+}
+
+impl Default for QueueLimits {
+    /// Five downloads and fifty seeds; seeding does not end. The numbers that do not hold are those of
+    /// Transmission.
+    fn default() -> Self {
+        Self {
+            downloads: Limit::to(5),
+            seeds: Limit::to(50),
+            ratio: Limit::unset(2.0),
+            time: Limit::unset(0),
+            idle: Limit::unset(30 * 60),
+        }
+    }
+}
+
+impl QueueLimits {
+    /// What is wrong with values that no daemon can have; `None` if nothing is.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if self.downloads.value == 0 || self.seeds.value == 0 {
+            return Some("a queue of 0 torrents runs none: write a number from 1 up".to_owned());
+        }
+        check_ratio(Choice::Own(self.ratio.value))
+    }
+}
+
+/// A change of how many torrents run at once, and when seeding ends.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct QueueChanges {
+    /// Most torrents that download at once.
+    pub downloads: LimitChange<usize>,
+    /// Most torrents that seed at once.
+    pub seeds: LimitChange<usize>,
+    /// The ratio at which seeding ends.
+    pub ratio: LimitChange<f64>,
+    /// The time of seeding, in seconds, after which it ends.
+    pub time: LimitChange<u64>,
+    /// The time without an upload, in seconds, after which it ends.
+    pub idle: LimitChange<u64>,
+}
+
+impl QueueChanges {
+    /// Makes the change.
+    pub fn apply(self, limits: &mut QueueLimits) {
+        self.downloads.apply(&mut limits.downloads);
+        self.seeds.apply(&mut limits.seeds);
+        self.ratio.apply(&mut limits.ratio);
+        self.time.apply(&mut limits.time);
+        self.idle.apply(&mut limits.idle);
+    }
+}
+
+/// What users set for all torrents together, and is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct AllLimits {
+    /// How fast they send and receive.
+    pub rates: RateLimits,
+    /// How many run at once, and when seeding ends.
+    pub queue: QueueLimits,
+}
+
 /// A change of both limits of rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateChanges {
@@ -111,6 +242,33 @@ pub struct Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_the_queue_keep_their_numbers_while_they_do_not_hold() {
+        let mut limits = QueueLimits::default();
+        let off = QueueChanges {
+            downloads: LimitChange::to(None),
+            ratio: LimitChange::to(Some(1.5)),
+            ..QueueChanges::default()
+        };
+        off.apply(&mut limits);
+        assert_eq!(limits.downloads, Limit::unset(5));
+        assert_eq!(
+            (limits.ratio.in_force(), limits.seeds.in_force()),
+            (Some(1.5), Some(50))
+        );
+        assert_eq!(limits.fault(), None);
+        for (value, ratio) in [(0, 1.0), (1, -1.0), (1, f64::NAN)] {
+            let wrong = QueueChanges {
+                seeds: LimitChange::to(Some(value)),
+                ratio: LimitChange::to(Some(ratio)),
+                ..QueueChanges::default()
+            };
+            let mut limits = limits;
+            wrong.apply(&mut limits);
+            assert!(limits.fault().is_some(), "{value} {ratio}");
+        }
+    }
 
     #[test]
     fn a_limit_keeps_its_number_while_it_does_not_hold() {

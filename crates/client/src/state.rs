@@ -5,7 +5,7 @@
 //! that a crash at any time leaves each torrent whole or away; what it leaves besides is removed at the
 //! next start. A file that is damaged is named, set aside under another name, and costs one torrent.
 
-mod rates;
+mod limits;
 #[cfg(test)]
 mod tests;
 

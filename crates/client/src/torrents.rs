@@ -38,7 +38,7 @@ use self::entry::{Activity, Entry};
 pub use self::queue::Move;
 use crate::choice::SeedChoice;
 use crate::record::{Origin, Outcome, Pending, Record, cut_name};
-use crate::settings::RateLimits;
+use crate::settings::AllLimits;
 
 /// Most torrents of a host.
 pub const MAX_TORRENTS: usize = 10_000;
@@ -52,30 +52,18 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 /// How many torrents run at once, when seeding ends, and how fast all together send and receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Most torrents that download at once, at least 1.
-    pub downloads: usize,
-    /// Most torrents that seed at once, at least 1.
-    pub seeds: usize,
     /// Most torrents that begin while others are verified, at least 1: verifying reads all of a torrent.
     pub checks: usize,
-    /// The ratio of bytes sent to bytes of content at which seeding ends.
-    pub ratio: Option<f64>,
-    /// The time of seeding, in seconds, after which it ends.
-    pub time: Option<u64>,
-    /// The limits of the rates of all torrents together.
-    pub rates: RateLimits,
+    /// What users set for all torrents.
+    pub all: AllLimits,
 }
 
 impl Default for Bounds {
     /// Five downloads, fifty seeds, two checks; seeding does not end, and no rate is limited.
     fn default() -> Self {
         Self {
-            downloads: 5,
-            seeds: 50,
             checks: 2,
-            ratio: None,
-            time: None,
-            rates: RateLimits::default(),
+            all: AllLimits::default(),
         }
     }
 }
@@ -103,8 +91,8 @@ pub struct Traffic {
 /// What the caller is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Write the limits of the rates of all torrents to disk, before the orders that follow.
-    SaveRates,
+    /// Write the limits of all torrents to disk, before the orders that follow.
+    SaveLimits,
     /// Have the limits of the rates of all torrents hold.
     LimitAll,
     /// Write its record to disk, before the orders that follow.
@@ -159,10 +147,10 @@ pub struct Torrents {
     removed: VecDeque<(Duration, u64)>,
     /// Whether the limits of the rates of all torrents do not hold yet.
     has_new_rates: bool,
-    /// Whether these limits must be on disk at once.
-    must_save_rates: bool,
+    /// Whether the limits of all torrents must be on disk at once.
+    must_save_limits: bool,
     /// Since when these limits are not as on disk.
-    rates_unsaved_since: Option<Duration>,
+    limits_unsaved_since: Option<Duration>,
 }
 
 /// What all torrents have transferred since the start, also those that were removed.
@@ -186,8 +174,8 @@ impl Torrents {
             transferred: Transferred::default(),
             removed: VecDeque::new(),
             has_new_rates: true,
-            must_save_rates: true,
-            rates_unsaved_since: None,
+            must_save_limits: true,
+            limits_unsaved_since: None,
         };
         let mut records: Vec<Record> = records.into_iter().collect();
         records.sort_by_key(|record| (record.rank, record.dates.added, record.info_hash));
@@ -398,7 +386,7 @@ impl Torrents {
         };
         let before = entry.record.totals;
         let has_task = entry.takes_place() || entry.activity == Activity::Verifying;
-        if has_task && entry.count(traffic) {
+        if has_task && entry.count(traffic, now.elapsed) {
             entry.unsaved_since.get_or_insert(now.elapsed);
             let totals = entry.record.totals;
             self.transferred.uploaded += totals.uploaded - before.uploaded;

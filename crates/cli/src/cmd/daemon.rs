@@ -5,7 +5,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser_client::{Bounds, Engine, Options, PeerAddresses, Prepared, RateChange, RateChanges};
+use hawser_client::{
+    Bounds, Engine, LimitChange, Options, PeerAddresses, Prepared, QueueChanges, RateChange,
+    RateChanges,
+};
 use hawser_quic::Config;
 use hawser_torrent::PeerAddr;
 
@@ -44,18 +47,24 @@ pub struct DaemonArgs {
     /// hawser/daemon in $XDG_DATA_HOME or ~/.local/share for others]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Most torrents that download at once
-    #[arg(long, value_name = "N", default_value = "5")]
-    pub downloads: NonZeroUsize,
-    /// Most torrents that seed at once
-    #[arg(long, value_name = "N", default_value = "50")]
-    pub seeds: NonZeroUsize,
-    /// Seed each torrent until RATIO times its size was sent: 1.5
-    #[arg(long, value_name = "RATIO", value_parser = ratio)]
-    pub seed_ratio: Option<f64>,
-    /// Seed each torrent for this time: 30m
-    #[arg(long, value_name = "TIME", value_parser = long_duration)]
-    pub seed_time: Option<Duration>,
+    /// Most torrents that download at once [default: 5]
+    ///
+    /// Or none. Kept with the torrents until another one is given, here or by Transmission's RPC, as the limits
+    /// below.
+    #[arg(long, value_name = "N", value_parser = or_none(number))]
+    pub downloads: Option<LimitArg<NonZeroUsize>>,
+    /// Most torrents that seed at once [default: 50]
+    #[arg(long, value_name = "N", value_parser = or_none(number))]
+    pub seeds: Option<LimitArg<NonZeroUsize>>,
+    /// Seed each torrent until RATIO times its size was sent: 1.5, or none
+    #[arg(long, value_name = "RATIO", value_parser = or_none(ratio))]
+    pub seed_ratio: Option<LimitArg<f64>>,
+    /// Seed each torrent for this time: 30m, or none
+    #[arg(long, value_name = "TIME", value_parser = or_none(long_duration))]
+    pub seed_time: Option<LimitArg<Duration>>,
+    /// Seed each torrent until nothing was sent for this time: 30m, or none
+    #[arg(long, value_name = "TIME", value_parser = or_none(long_duration), help_heading = headings::RARE, hide_short_help = true)]
+    pub seed_idle: Option<LimitArg<Duration>>,
     /// Most content received per second by all torrents together: 100mbit, or none
     ///
     /// Kept with the torrents until another one is given: here, by the API, or by Transmission's RPC.
@@ -115,6 +124,37 @@ pub fn ratio(text: &str) -> Result<f64, String> {
     })
 }
 
+/// A limit, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LimitArg<T>(Option<T>);
+
+/// Reads a limit by `read`, or `none`.
+fn or_none<T>(
+    read: fn(&str) -> Result<T, String>,
+) -> impl Fn(&str) -> Result<LimitArg<T>, String> + Clone + Send + Sync {
+    move |text| match text {
+        "none" => Ok(LimitArg(None)),
+        text => read(text).map(|limit| LimitArg(Some(limit))),
+    }
+}
+
+/// Reads a number of torrents.
+fn number(text: &str) -> Result<NonZeroUsize, String> {
+    let wrong = |_| format!("{text:?} is not a number of torrents: write one from 1 up, or none");
+    text.parse().map_err(wrong)
+}
+
+/// The change to a limit, if one is given.
+fn limit_change<T, U>(wanted: Option<LimitArg<T>>, value: impl Fn(T) -> U) -> LimitChange<U> {
+    match wanted {
+        None => LimitChange {
+            value: None,
+            holds: None,
+        },
+        Some(limit) => LimitChange::to(limit.0.map(value)),
+    }
+}
+
 fn rate_change(wanted: Option<RateArg>) -> RateChange {
     wanted.map_or_else(RateChange::default, |rate| RateChange::to(rate.0))
 }
@@ -135,12 +175,15 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
         listen: args.listen,
         download_dir,
         bounds: Bounds {
-            downloads: args.downloads.get(),
-            seeds: args.seeds.get(),
             checks: args.checks.get(),
-            ratio: args.seed_ratio,
-            time: args.seed_time.map(|time| time.as_secs()),
             ..Bounds::default()
+        },
+        queue: QueueChanges {
+            downloads: limit_change(args.downloads, NonZeroUsize::get),
+            seeds: limit_change(args.seeds, NonZeroUsize::get),
+            ratio: limit_change(args.seed_ratio, |ratio| ratio),
+            time: limit_change(args.seed_time, |time| time.as_secs()),
+            idle: limit_change(args.seed_idle, |time| time.as_secs()),
         },
         rates: RateChanges {
             download: rate_change(args.limit_down),
@@ -226,6 +269,19 @@ mod tests {
                 .contains("unencrypted")
         );
         assert!(loopback("localhost").is_err());
+    }
+
+    #[test]
+    fn a_limit_is_set_or_removed_or_stays() {
+        let read = or_none(number);
+        let change = |text: Option<&str>| {
+            let wanted = text.map(|text| read(text).unwrap());
+            limit_change(wanted, NonZeroUsize::get)
+        };
+        assert_eq!(change(Some("7")), LimitChange::to(Some(7)));
+        assert_eq!(change(Some("none")), LimitChange::to(None));
+        assert_eq!(change(None), LimitChange::default());
+        assert!(read("0").is_err() && read("x").is_err());
     }
 
     #[test]

@@ -21,7 +21,12 @@ pub struct FindArgs {
     ///
     /// With dht, and without --dht-node, the public DHT is asked. Private torrents are found by
     /// trackers alone.
-    #[arg(long, value_name = "WAY,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "WAY,...",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
     find: Option<Vec<Way>>,
     /// A node of the DHT to begin with: router.example.org:6881, or over SCION
     /// 1-ff00:0:110,10.0.0.1:31000. May be given several times

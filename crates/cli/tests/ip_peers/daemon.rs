@@ -299,7 +299,8 @@ fn limits_of_all_torrents_are_kept_until_others_are_given() {
         daemon.signal("TERM");
         assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
         let text = fs::read_to_string(files.path("state/torrents/limits.json")).unwrap();
-        let rates = serde_json::from_str::<Value>(&text).unwrap()["rates"].take();
+        let mut limits = serde_json::from_str::<Value>(&text).unwrap();
+        let rates = limits["rates"].take();
         ["download", "upload"].map(|one| match rates[one]["holds"].as_bool() {
             Some(true) => rates[one]["rate"].as_u64(),
             _ => None,
@@ -310,6 +311,35 @@ fn limits_of_all_torrents_are_kept_until_others_are_given() {
     assert_eq!(kept(&both), [Some(80_000_000), Some(8_000_000)]);
     assert_eq!(kept(&[]), [Some(80_000_000), Some(8_000_000)]);
     assert_eq!(kept(&["--limit-down", "none"]), [None, Some(8_000_000)]);
+}
+
+#[test]
+fn the_limits_of_the_queue_are_kept_until_others_are_given() {
+    let files = Files::new();
+    let kept = |flags: &[&str]| {
+        let (mut daemon, _) = daemon_with(&files, flags);
+        daemon.signal("TERM");
+        assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
+        let text = fs::read_to_string(files.path("state/torrents/limits.json")).unwrap();
+        let queue = serde_json::from_str::<Value>(&text).unwrap()["queue"].take();
+        ["downloads", "ratio", "idle"].map(|one| match queue[one]["holds"].as_bool() {
+            Some(true) => queue[one]["value"].as_f64(),
+            _ => None,
+        })
+    };
+    assert_eq!(kept(&[]), [Some(5.0), None, None]);
+    let flags = [
+        "--downloads",
+        "2",
+        "--seed-ratio",
+        "1.5",
+        "--seed-idle",
+        "2m",
+    ];
+    assert_eq!(kept(&flags), [Some(2.0), Some(1.5), Some(120.0)]);
+    assert_eq!(kept(&[]), [Some(2.0), Some(1.5), Some(120.0)]);
+    let flags = ["--downloads", "none", "--seed-ratio", "none"];
+    assert_eq!(kept(&flags), [None, None, Some(120.0)]);
 }
 
 #[test]
@@ -364,6 +394,19 @@ fn transmission_remote_commands_the_daemon() {
     assert!(works(&["-t", "1", "--files"]).contains("High"));
     let session = works(&["--session-info"]);
     assert!(session.contains("Enabled limit: 50 kB/s"), "{session}");
+    let session = works(&["--session-info"]);
+    assert!(
+        session.contains("Default seed ratio limit: Unlimited"),
+        "{session}"
+    );
+    works(&["--global-seedratio", "1.5", "-t", "1", "--seedratio", "3"]);
+    let session = works(&["--session-info"]);
+    assert!(
+        session.contains("Default seed ratio limit: 1.5"),
+        "{session}"
+    );
+    let limited = object(&files, &["list"]);
+    assert_eq!(limited["torrents"][0]["limits"]["ratio"], 3.0);
     works(&["-t", "1", "--remove"]);
     let deadline = Instant::now() + PATIENCE;
     while object(&files, &["list"])["torrents"] != serde_json::json!([]) {

@@ -8,7 +8,7 @@ use hawser_torrent::{CreateOptions, Listener, Network, Seed, SeedOptions, create
 use super::*;
 use crate::choice::{Choice, SeedChoice};
 use crate::record::Outcome;
-use crate::settings::{RateChange, RateChanges, RateLimits};
+use crate::settings::{AllLimits, Limit, QueueLimits, RateChange, RateChanges, RateLimits};
 use crate::torrents::Status;
 
 mod files;
@@ -210,7 +210,13 @@ async fn a_failure_stays_that_of_one_torrent() {
     let host = Host::start(
         dir.path(),
         Bounds {
-            downloads: 1,
+            all: AllLimits {
+                queue: QueueLimits {
+                    downloads: Limit::to(1),
+                    ..QueueLimits::default()
+                },
+                ..AllLimits::default()
+            },
             ..Bounds::default()
         },
     );
@@ -343,11 +349,11 @@ async fn limits_of_rates_hold_at_once_and_after_a_restart() {
     host.end().await;
 
     let (state, ..) = StateFolder::open(&dir.path().join("state")).unwrap();
-    let (rates, damaged) = state.rates().unwrap();
-    assert_eq!((rates.download.in_force(), damaged), (Some(8), None));
+    let (all, damaged) = state.limits().unwrap();
+    assert_eq!((all.rates.download.in_force(), damaged), (Some(8), None));
     drop(state);
     let bounds = Bounds {
-        rates,
+        all,
         ..Bounds::default()
     };
     let host = Host::start(dir.path(), bounds);
@@ -362,7 +368,7 @@ async fn limits_of_rates_hold_at_once_and_after_a_restart() {
     host.client.change(all_fast).await.unwrap();
     host.wait(hash, |view| view.status == Status::Seeding).await;
     let (state, kept) = (host.client.bounds().await.unwrap(), RateLimits::default());
-    assert_eq!(state.rates.upload, kept.upload);
+    assert_eq!(state.all.rates.upload, kept.upload);
     host.end().await;
 }
 

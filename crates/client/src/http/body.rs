@@ -30,7 +30,7 @@ pub struct Torrent {
     pub status: String,
     /// Why it has failed.
     pub error: Option<String>,
-    /// The limit that has ended its seeding: ratio or time.
+    /// The limit that has ended its seeding: ratio, time or idle.
     pub finished_by: Option<String>,
     /// Its position in the queue, from 0.
     #[schema(minimum = 0)]
@@ -428,6 +428,7 @@ impl From<&View> for Torrent {
         let finished_by = match record.outcome {
             Some(Outcome::Finished(SeedLimit::Ratio)) => Some("ratio".to_owned()),
             Some(Outcome::Finished(SeedLimit::Time)) => Some("time".to_owned()),
+            Some(Outcome::Finished(SeedLimit::Idle)) => Some("idle".to_owned()),
             _ => None,
         };
         Self {

@@ -418,7 +418,7 @@ async fn transmissions_rpc_is_answered() {
         ),
         (&json!(20), &json!(true))
     );
-    let all_rates = api.client.bounds().await.unwrap().rates;
+    let all_rates = api.client.bounds().await.unwrap().all.rates;
     assert_eq!(all_rates.upload.in_force(), Some(160_000));
     let rates = json!({"download_rate": 8_000, "upload_rate": "unlimited"});
     let (status, about) = api.json("PATCH /api/v1/daemon", &rates).await;
@@ -426,7 +426,7 @@ async fn transmissions_rpc_is_answered() {
         (status, &about["download_rate"], &about["upload_rate"]),
         (200, &json!(8_000), &json!("unlimited"))
     );
-    let all_rates = api.client.bounds().await.unwrap().rates;
+    let all_rates = api.client.bounds().await.unwrap().all.rates;
     assert_eq!(all_rates.download.in_force(), Some(8_000));
     let refused =
         json!({"method": "torrent-set", "arguments": {"ids": [1], "honorsSessionLimits": false}});

@@ -302,7 +302,12 @@ fn apply(
     if change.ratio.is_some() || seconds.is_some() {
         let ratio = change.ratio.map_or(limits.ratio, body::Limit::choice);
         let time = seconds.unwrap_or(limits.time);
-        all.set_limits(hash, SeedChoice { ratio, time })?;
+        let limits = SeedChoice {
+            ratio,
+            time,
+            ..limits
+        };
+        all.set_limits(hash, limits)?;
     }
     let rates = RateChanges {
         download: body::RateLimit::change(change.download_rate),
@@ -457,7 +462,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
     let views = inner.client.views().await;
     let views = views.map_err(|error| refused(&error))?;
     let bounds = inner.client.bounds().await;
-    let rates = bounds.map_err(|error| refused(&error))?.rates;
+    let rates = bounds.map_err(|error| refused(&error))?.all.rates;
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         download_dir: inner.client.download_dir().display().to_string(),

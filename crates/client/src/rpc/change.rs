@@ -6,7 +6,7 @@ use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionV
 use super::unsupported;
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
-use crate::settings::{RateChanges, RateLimit};
+use crate::settings::{QueueChanges, RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
 
 /// Bits of a kilobyte of Transmission's, which has 1000 bytes.
@@ -34,6 +34,7 @@ impl Changes {
             ..Self::default()
         };
         let (mut ratio, mut mode) = (None, None);
+        let (mut idle, mut idle_mode) = (None, None);
         for change in changes {
             match change {
                 Change::Labels(labels) => read.labels = Some(labels.clone()),
@@ -42,6 +43,8 @@ impl Changes {
                 }
                 Change::RatioLimit(limit) => ratio = Some(*limit),
                 Change::RatioMode(wanted) => mode = Some(*wanted),
+                Change::IdleLimit(minutes) => idle = Some(minutes.saturating_mul(60)),
+                Change::IdleMode(wanted) => idle_mode = Some(*wanted),
                 Change::DownLimit(kilobytes) => read.rates.download.rate = Some(rate(*kilobytes)),
                 Change::DownLimited(holds) => read.rates.download.holds = Some(*holds),
                 Change::UpLimit(kilobytes) => read.rates.upload.rate = Some(rate(*kilobytes)),
@@ -62,22 +65,8 @@ impl Changes {
                 other => refuse(other)?,
             }
         }
-        read.limits.ratio = match (mode, ratio, limits.ratio) {
-            // A limit that does not hold is not kept.
-            (None, None, kept) | (None, Some(_), kept @ (Choice::Default | Choice::Unlimited)) => {
-                kept
-            }
-            (None, Some(ratio), Choice::Own(_)) | (Some(SeedMode::Own), Some(ratio), _) => {
-                Choice::Own(ratio)
-            }
-            (Some(SeedMode::Own), None, Choice::Own(kept)) => Choice::Own(kept),
-            (Some(SeedMode::Own), None, _) => {
-                let text = "a limit of the ratio of a torrent needs its number".to_owned();
-                return Err(CallError::InvalidParams(text));
-            }
-            (Some(SeedMode::Session), _, _) => Choice::Default,
-            (Some(SeedMode::Unlimited), _, _) => Choice::Unlimited,
-        };
+        read.limits.ratio = choice(mode, ratio, limits.ratio, "ratio")?;
+        read.limits.idle = choice(idle_mode, idle, limits.idle, "idle seeding")?;
         read.sets_limits = read.limits != limits;
         Ok(read)
     }
@@ -99,23 +88,44 @@ impl Changes {
     }
 }
 
+/// A limit of seeding of a torrent, of which `kept` is what it had.
+///
+/// # Errors
+/// If it is to have one of its own, and no number is known.
+fn choice<T>(
+    mode: Option<SeedMode>,
+    number: Option<T>,
+    kept: Choice<T>,
+    what: &str,
+) -> Result<Choice<T>, CallError> {
+    Ok(match (mode, number, kept) {
+        // A limit that does not hold is not kept.
+        (None, None, kept) | (None, Some(_), kept @ (Choice::Default | Choice::Unlimited)) => kept,
+        (None, Some(number), Choice::Own(_)) | (Some(SeedMode::Own), Some(number), _) => {
+            Choice::Own(number)
+        }
+        (Some(SeedMode::Own), None, Choice::Own(kept)) => Choice::Own(kept),
+        (Some(SeedMode::Own), None, _) => {
+            let text = format!("a limit of the {what} of a torrent needs its number");
+            return Err(CallError::InvalidParams(text));
+        }
+        (Some(SeedMode::Session), _, _) => Choice::Default,
+        (Some(SeedMode::Unlimited), _, _) => Choice::Unlimited,
+    })
+}
+
 /// Refuses a change that would change something that hawser does not have.
 fn refuse(change: &Change) -> Result<(), CallError> {
     let what = match change {
         Change::Priority(Priority::Normal)
-        // Numbers that hold together with another change only.
-        | Change::IdleLimit(_)
         | Change::SequentialFrom(0)
-        | Change::HonorsSessionLimits(true)
-        // There are no such limits.
-        | Change::IdleMode(SeedMode::Session | SeedMode::Unlimited) => return Ok(()),
+        | Change::HonorsSessionLimits(true) => return Ok(()),
         Change::Group(name) if name.is_empty() => return Ok(()),
         Change::Priority(_) => "a priority of a torrent",
         Change::Group(_) => "a bandwidth group",
         Change::PeerLimit(_) => "a limit of the peers of a torrent",
         Change::HonorsSessionLimits(false) => "to except a torrent from the limits of all torrents",
         Change::SequentialFrom(_) => "to download in order from a piece on",
-        Change::IdleMode(SeedMode::Own) => "a limit of idle seeding",
         Change::TrackersAdded(_)
         | Change::TrackersRemoved(_)
         | Change::TrackersReplaced(_)
@@ -172,12 +182,31 @@ pub(super) fn rates(settings: &[Setting]) -> RateChanges {
     changes
 }
 
+/// The changes of the queue and of seeding of all torrents among these settings.
+pub(super) fn queue(settings: &[Setting]) -> QueueChanges {
+    let mut changes = QueueChanges::default();
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    for setting in settings {
+        match setting {
+            Setting::DownloadQueue(size) => changes.downloads.value = Some(count(*size)),
+            Setting::DownloadQueued(holds) => changes.downloads.holds = Some(*holds),
+            Setting::SeedQueue(size) => changes.seeds.value = Some(count(*size)),
+            Setting::SeedQueued(holds) => changes.seeds.holds = Some(*holds),
+            Setting::RatioLimit(ratio) => changes.ratio.value = Some(*ratio),
+            Setting::RatioLimited(holds) => changes.ratio.holds = Some(*holds),
+            Setting::IdleLimit(minutes) => changes.idle.value = Some(minutes.saturating_mul(60)),
+            Setting::IdleLimited(holds) => changes.idle.holds = Some(*holds),
+            _ => {}
+        }
+    }
+    changes
+}
+
 /// Refuses settings that would change something. What the daemon has no use for is ignored.
 ///
 /// # Errors
 /// If one is not supported yet.
 pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Result<(), CallError> {
-    let (queues, seeding) = (&session.queues, &session.seeding);
     let network = &session.network;
     for setting in settings {
         let changed = match setting {
@@ -193,14 +222,7 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
             Setting::DefaultTrackers(tiers) if !tiers.is_empty() => {
                 Some("trackers of all torrents")
             }
-            Setting::IdleLimited(true) => Some("a limit of idle seeding"),
-            Setting::RatioLimited(holds) if *holds != seeding.has_ratio => Some(BOUNDS),
-            Setting::RatioLimit(ratio) if seeding.has_ratio && *ratio != seeding.ratio => {
-                Some(BOUNDS)
-            }
-            Setting::DownloadQueue(count) if *count != queues.download.value => Some(BOUNDS),
-            Setting::SeedQueue(count) if *count != queues.seed.value => Some(BOUNDS),
-            Setting::DownloadQueued(false) | Setting::SeedQueued(false) => Some(BOUNDS),
+            Setting::StalledEnabled(true) => Some("to leave out stalled torrents of the queue"),
             Setting::Port(port) if *port != network.port => {
                 Some("to change the port while the daemon runs")
             }
@@ -221,10 +243,6 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
 /// Which ways are chosen when the daemon is started.
 const FINDING: &str =
     "to change how peers are found while the daemon runs (--find of hawser daemon)";
-
-/// What the daemon is told when it is started.
-const BOUNDS: &str =
-    "to change the limits of all torrents while the daemon runs (flags of hawser daemon)";
 
 #[cfg(test)]
 mod tests {
@@ -262,6 +280,26 @@ mod tests {
             Ok(Choice::Own(1.0))
         );
         assert!(read(&[own], Choice::Default).is_err());
+    }
+
+    #[test]
+    fn limits_of_idle_seeding_are_in_minutes() {
+        let own = [Change::IdleLimit(3), Change::IdleMode(SeedMode::Own)];
+        let read = Changes::read(&own, SeedChoice::default()).unwrap();
+        assert_eq!(read.limits.idle, Choice::Own(180));
+        let alone = [Change::IdleMode(SeedMode::Own)];
+        assert!(Changes::read(&alone, SeedChoice::default()).is_err());
+        let settings = [
+            Setting::IdleLimit(2),
+            Setting::DownloadQueued(false),
+            Setting::SeedQueue(9),
+        ];
+        let changes = queue(&settings);
+        assert_eq!((changes.idle.value, changes.idle.holds), (Some(120), None));
+        assert_eq!(
+            (changes.downloads.holds, changes.seeds.value),
+            (Some(false), Some(9))
+        );
     }
 
     #[test]
@@ -318,6 +356,6 @@ mod tests {
         assert!(check_settings(&[Setting::Alternative(true)], &session).is_err());
         assert!(check_settings(&[Setting::Dht(true)], &session).is_err());
         assert_eq!(check_settings(&[Setting::Dht(false)], &session), Ok(()));
-        assert!(check_settings(&[Setting::DownloadQueue(3)], &session).is_err());
+        assert!(check_settings(&[Setting::StalledEnabled(true)], &session).is_err());
     }
 }

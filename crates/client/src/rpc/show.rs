@@ -17,6 +17,7 @@ use crate::addresses::PeerAddresses;
 use crate::choice::Choice;
 use crate::files::FilePriority;
 use crate::record::{Origin, Outcome as Kept};
+use crate::settings::{AllLimits, Limit};
 use crate::torrents::{Bounds, Status};
 use crate::view::View;
 
@@ -148,6 +149,11 @@ fn options(view: &View) -> Options {
         Choice::Unlimited => (SeedMode::Unlimited, 0.0),
         Choice::Own(ratio) => (SeedMode::Own, ratio),
     };
+    let (idle_mode, idle_minutes) = match record.settings.seeding.idle {
+        Choice::Default => (SeedMode::Session, 0),
+        Choice::Unlimited => (SeedMode::Unlimited, 0),
+        Choice::Own(seconds) => (SeedMode::Own, seconds.div_ceil(60)),
+    };
     Options {
         queue_position: view.position as u64,
         sequential: record.settings.files.is_sequential.then_some(0),
@@ -157,6 +163,8 @@ fn options(view: &View) -> Options {
         honors_session_limits: true,
         ratio_mode,
         ratio,
+        idle_mode,
+        idle_minutes,
         ..Options::default()
     }
 }
@@ -318,15 +326,16 @@ pub(super) fn session(
     folder: &Path,
     free_space: Option<u64>,
 ) -> SessionView {
-    let count = |value: usize| Count {
-        is_enabled: true,
-        value: value as u64,
+    let AllLimits { rates, queue } = bounds.all;
+    let count = |limit: Limit<usize>| Count {
+        is_enabled: limit.holds,
+        value: limit.value as u64,
     };
     SessionView {
         software: format!("hawser {}", env!("CARGO_PKG_VERSION")),
         speed: SpeedLimits {
-            down: limit(bounds.rates.download),
-            up: limit(bounds.rates.upload),
+            down: limit(rates.download),
+            up: limit(rates.upload),
             ..SpeedLimits::default()
         },
         folders: Folders {
@@ -339,13 +348,14 @@ pub(super) fn session(
             ..Adding::default()
         },
         seeding: SeedLimits {
-            ratio: bounds.ratio.unwrap_or_default(),
-            has_ratio: bounds.ratio.is_some(),
-            ..SeedLimits::default()
+            ratio: queue.ratio.value,
+            has_ratio: queue.ratio.holds,
+            idle_minutes: queue.idle.value.div_ceil(60),
+            has_idle: queue.idle.holds,
         },
         queues: Queues {
-            download: count(bounds.downloads),
-            seed: count(bounds.seeds),
+            download: count(queue.downloads),
+            seed: count(queue.seeds),
             ..Queues::default()
         },
         network: Network {

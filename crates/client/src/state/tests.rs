@@ -22,6 +22,7 @@ fn record(number: u8) -> Record {
             seeding: SeedChoice {
                 ratio: Choice::Own(1.25),
                 time: Choice::Unlimited,
+                idle: Choice::Own(60),
             },
             rates: RateLimits {
                 download: RateLimit {

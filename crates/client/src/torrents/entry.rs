@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Traffic;
 use crate::record::{Outcome, Pending, Record, SeedLimit, Totals};
+use crate::settings::QueueLimits;
 
 /// What a torrent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,6 +86,8 @@ pub(super) struct Entry {
     base: Totals,
     /// Since when it seeds in the present run.
     seeding_since: Option<Duration>,
+    /// When it last sent something in the present run, or began to seed.
+    sent_at: Duration,
     /// Since when its record is not as on disk.
     pub unsaved_since: Option<Duration>,
     /// Whether its record must be on disk at once.
@@ -104,6 +107,7 @@ impl Entry {
             activity: Activity::Idle,
             to_verify: false,
             seeding_since: None,
+            sent_at: Duration::ZERO,
             unsaved_since: None,
             must_save: false,
             must_apply: false,
@@ -176,10 +180,11 @@ impl Entry {
         self.count_seeding(now);
         self.base.seeded = self.record.totals.seeded;
         self.seeding_since = seeds.then_some(now);
+        self.sent_at = now;
     }
 
     /// Takes over what was transferred in the present run.
-    pub fn count(&mut self, traffic: Traffic) -> bool {
+    pub fn count(&mut self, traffic: Traffic, now: Duration) -> bool {
         let totals = &mut self.record.totals;
         let before = *totals;
         totals.uploaded = totals
@@ -189,6 +194,9 @@ impl Entry {
             .downloaded
             .max(self.base.downloaded.saturating_add(traffic.downloaded));
         totals.verified = traffic.verified.unwrap_or(totals.verified);
+        if totals.uploaded != before.uploaded {
+            self.sent_at = now;
+        }
         *totals != before
     }
 
@@ -207,25 +215,38 @@ impl Entry {
     }
 
     /// The limit that its seeding has reached, if it has.
-    pub fn reached(&self, ratio: Option<f64>, time: Option<u64>) -> Option<SeedLimit> {
+    pub fn reached(&self, all: &QueueLimits, now: Duration) -> Option<SeedLimit> {
         let (record, limits) = (&self.record, self.record.settings.seeding);
         let enough = |ratio: f64| {
             let size = record.size.unwrap_or_default();
             record.totals.uploaded as f64 >= ratio * size as f64
         };
-        if limits.ratio.or(ratio).is_some_and(enough) {
+        if limits.ratio.or(all.ratio.in_force()).is_some_and(enough) {
             return Some(SeedLimit::Ratio);
         }
         let late = |time| record.totals.seeded >= time;
-        let is_late = limits.time.or(time).is_some_and(late);
-        is_late.then_some(SeedLimit::Time)
+        if limits.time.or(all.time.in_force()).is_some_and(late) {
+            return Some(SeedLimit::Time);
+        }
+        let idle = self.idle_due(all).is_some_and(|due| now >= due);
+        idle.then_some(SeedLimit::Idle)
     }
 
-    /// When its time of seeding ends, unless it is changed.
-    pub fn seeding_due(&self, time: Option<u64>) -> Option<Duration> {
+    /// When its time of seeding ends, unless it is changed, or it sends something before.
+    pub fn seeding_due(&self, all: &QueueLimits) -> Option<Duration> {
         let since = self.seeding_since?;
-        let time = self.record.settings.seeding.time.or(time)?;
-        let remaining = time.saturating_sub(self.base.seeded);
-        Some(since.saturating_add(Duration::from_secs(remaining)))
+        let time = self.record.settings.seeding.time.or(all.time.in_force());
+        let ends = time.map(|time| {
+            let remaining = time.saturating_sub(self.base.seeded);
+            since.saturating_add(Duration::from_secs(remaining))
+        });
+        ends.into_iter().chain(self.idle_due(all)).min()
+    }
+
+    /// When it has sent nothing for long enough; `None` if it does not seed, or may be idle.
+    fn idle_due(&self, all: &QueueLimits) -> Option<Duration> {
+        self.seeding_since?;
+        let idle = self.record.settings.seeding.idle.or(all.idle.in_force())?;
+        Some(self.sent_at.saturating_add(Duration::from_secs(idle)))
     }
 }

@@ -7,6 +7,7 @@ use hawser_torrent::InfoHash;
 use super::entry::{Activity, Entry};
 use super::{Now, Order, SAVE_INTERVAL, Torrents};
 use crate::record::{Origin, Outcome, Pending};
+use crate::settings::Limit;
 
 /// Places that are taken.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ impl Torrents {
         self.begin(&queue, &mut orders);
         self.apply(&queue, &mut orders);
         // Records come first: what is begun is on disk before.
-        let mut saves = self.save_rates(now);
+        let mut saves = self.save_limits(now);
         saves.append(&mut self.saves(&queue, now));
         saves.append(&mut orders);
         saves
@@ -35,17 +36,17 @@ impl Torrents {
     /// When there is something to do though nothing happens.
     pub fn next_due(&self) -> Option<Duration> {
         let times = self.entries.values().flat_map(|entry| {
-            let seeding = entry.seeding_due(self.bounds.time);
+            let seeding = entry.seeding_due(&self.bounds.all.queue);
             let saving = entry.unsaved_since.map(|since| since + SAVE_INTERVAL);
             [seeding.filter(|_| entry.runs()), saving]
         });
-        let rates = self.rates_unsaved_since.map(|since| since + SAVE_INTERVAL);
+        let rates = self.limits_unsaved_since.map(|since| since + SAVE_INTERVAL);
         times.flatten().chain(rates).min()
     }
 
     /// Marks those whose seeding has reached a limit.
     fn end_seeding(&mut self, now: Now) {
-        let bounds = self.bounds;
+        let queue = self.bounds.all.queue;
         for entry in self.entries.values_mut() {
             if entry.count_seeding(now.elapsed) {
                 entry.unsaved_since.get_or_insert(now.elapsed);
@@ -54,7 +55,7 @@ impl Torrents {
                 && entry.record.outcome.is_none()
                 // One that is about to end may have more to download.
                 && !entry.to_verify
-                && let Some(limit) = entry.reached(bounds.ratio, bounds.time)
+                && let Some(limit) = entry.reached(&queue, now.elapsed)
             {
                 entry.record.outcome = Some(Outcome::Finished(limit));
                 entry.must_save = true;
@@ -79,10 +80,10 @@ impl Torrents {
                 continue;
             }
             let (count, bound) = match entry.is_complete() {
-                true => (&mut seeds, self.bounds.seeds),
-                false => (&mut downloads, self.bounds.downloads),
+                true => (&mut seeds, self.bounds.all.queue.seeds),
+                false => (&mut downloads, self.bounds.all.queue.downloads),
             };
-            let has_place = !entry.runs() || *count < bound.max(1);
+            let has_place = !entry.runs() || has_room(*count, bound);
             if goes_on && has_place {
                 *count += usize::from(entry.runs());
                 continue;
@@ -137,10 +138,10 @@ impl Torrents {
                 continue;
             }
             let (count, bound) = match entry.is_complete() {
-                true => (&mut taken.seeds, bounds.seeds),
-                false => (&mut taken.downloads, bounds.downloads),
+                true => (&mut taken.seeds, bounds.all.queue.seeds),
+                false => (&mut taken.downloads, bounds.all.queue.downloads),
             };
-            if !entry.wants_to_run() || *count >= bound.max(1) {
+            if !entry.wants_to_run() || !has_room(*count, bound) {
                 continue;
             }
             match entry.record.origin {
@@ -172,14 +173,14 @@ impl Torrents {
     }
 
     /// Orders the limits of all torrents to be written, if they are new or have waited for long enough.
-    fn save_rates(&mut self, now: Now) -> Vec<Order> {
+    fn save_limits(&mut self, now: Now) -> Vec<Order> {
         let is_due = |since: Duration| now.elapsed >= since + SAVE_INTERVAL;
-        let late = self.rates_unsaved_since.is_some_and(is_due);
-        match self.must_save_rates || late {
+        let late = self.limits_unsaved_since.is_some_and(is_due);
+        match self.must_save_limits || late {
             true => {
-                self.must_save_rates = false;
-                self.rates_unsaved_since = None;
-                vec![Order::SaveRates]
+                self.must_save_limits = false;
+                self.limits_unsaved_since = None;
+                vec![Order::SaveLimits]
             }
             false => Vec::new(),
         }
@@ -210,15 +211,15 @@ impl Torrents {
     }
 
     /// The limits of all torrents could not be saved: that is tried again after a time.
-    pub fn on_rates_unsaved(&mut self, now: Now) {
-        self.rates_unsaved_since = Some(now.elapsed);
+    pub fn on_limits_unsaved(&mut self, now: Now) {
+        self.limits_unsaved_since = Some(now.elapsed);
     }
 
     /// Orders all records to be written that are not as on disk, for the end of the program.
     pub fn flush(&mut self, now: Now) -> Vec<Order> {
         let mut saves = Vec::new();
-        if self.must_save_rates || self.rates_unsaved_since.is_some() {
-            saves.push(Order::SaveRates);
+        if self.must_save_limits || self.limits_unsaved_since.is_some() {
+            saves.push(Order::SaveLimits);
         }
         for (info_hash, entry) in &mut self.entries {
             entry.count_seeding(now.elapsed);
@@ -229,6 +230,11 @@ impl Torrents {
         }
         saves
     }
+}
+
+/// Whether another one may run beside so many.
+fn has_room(count: usize, bound: Limit<usize>) -> bool {
+    bound.in_force().is_none_or(|bound| count < bound.max(1))
 }
 
 fn saved(entry: &mut Entry, now: Now) {

@@ -1,12 +1,14 @@
 //! Commands that change what users set, for one torrent and for all.
 
+use std::time::Duration;
+
 use hawser_torrent::InfoHash;
 
 use super::{Bounds, CommandError, Torrents};
 use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
 use crate::record::{Outcome, check_labels};
-use crate::settings::{RateChanges, RateLimits};
+use crate::settings::{AllLimits, QueueChanges, RateChanges, RateLimits};
 
 impl Torrents {
     /// Sets the labels of a torrent.
@@ -37,14 +39,14 @@ impl Torrents {
         info_hash: InfoHash,
         limits: SeedChoice,
     ) -> Result<(), CommandError> {
-        let bounds = self.bounds;
+        let queue = self.bounds.all.queue;
         let entry = self.settled(info_hash)?;
         if let Some(fault) = check_ratio(limits.ratio) {
             return Err(CommandError::Value(fault));
         }
         entry.record.settings.seeding = limits;
         let finished = matches!(entry.record.outcome, Some(Outcome::Finished(_)));
-        if finished && entry.reached(bounds.ratio, bounds.time).is_none() {
+        if finished && entry.reached(&queue, Duration::ZERO).is_none() {
             entry.record.outcome = None;
         }
         entry.must_save = true;
@@ -118,28 +120,48 @@ impl Torrents {
 
     /// Changes how fast all torrents together send and receive, at once.
     pub fn change_all_rates(&mut self, changes: RateChanges) {
-        let before = self.bounds.rates;
-        changes.apply(&mut self.bounds.rates);
-        self.note_rates(before);
+        let before = self.bounds.all;
+        changes.apply(&mut self.bounds.all.rates);
+        self.note_limits(before);
+    }
+
+    /// Changes how many torrents run at once, and when seeding ends, at once. Those that were stopped at a limit
+    /// stay so.
+    ///
+    /// # Errors
+    /// [`CommandError::Value`]; nothing is changed then.
+    pub fn change_queue(&mut self, changes: QueueChanges) -> Result<(), CommandError> {
+        let before = self.bounds.all;
+        let mut queue = before.queue;
+        changes.apply(&mut queue);
+        if let Some(fault) = queue.fault() {
+            return Err(CommandError::Value(fault));
+        }
+        self.bounds.all.queue = queue;
+        self.note_limits(before);
+        Ok(())
     }
 
     /// How fast all torrents together send and receive.
     pub fn all_rates(&self) -> RateLimits {
-        self.bounds.rates
+        self.bounds.all.rates
+    }
+
+    /// What users have set for all torrents.
+    pub fn all_limits(&self) -> AllLimits {
+        self.bounds.all
     }
 
     /// Sets how many torrents run at once, when seeding ends, and how fast all send and receive.
     pub fn set_bounds(&mut self, bounds: Bounds) {
-        let before = self.bounds.rates;
+        let before = self.bounds.all;
         self.bounds = bounds;
-        self.note_rates(before);
+        self.note_limits(before);
     }
 
     /// Has changed limits of all torrents saved, and obeyed.
-    fn note_rates(&mut self, before: RateLimits) {
-        if self.bounds.rates != before {
-            self.has_new_rates = true;
-            self.must_save_rates = true;
-        }
+    fn note_limits(&mut self, before: AllLimits) {
+        self.has_new_rates |= self.bounds.all.rates != before.rates;
+        self.must_save_limits |= self.bounds.all != before;
     }
 }

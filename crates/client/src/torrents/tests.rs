@@ -8,7 +8,9 @@ use super::*;
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, Files};
 use crate::record::{Dates, SeedLimit, Totals};
-use crate::settings::Settings;
+use crate::settings::{
+    AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateLimits, Settings,
+};
 
 fn hash(number: u8) -> InfoHash {
     InfoHash([number; 20])
@@ -52,8 +54,8 @@ struct Host {
     tasks: BTreeMap<InfoHash, Task>,
     /// The settings that each task obeys.
     obeyed: BTreeMap<InfoHash, Settings>,
-    /// The limits of all torrents: on disk, and in force.
-    rates_on_disk: Option<RateLimits>,
+    /// The limits of all torrents on disk, and those of rates in force.
+    limits_on_disk: Option<AllLimits>,
     rates_in_force: Option<RateLimits>,
     moves: Vec<InfoHash>,
     removals: Vec<InfoHash>,
@@ -85,7 +87,7 @@ impl Host {
                     let record = torrents.record(hash).expect("a record to save");
                     self.disk.insert(hash, record.clone());
                 }
-                Order::SaveRates => self.rates_on_disk = Some(torrents.all_rates()),
+                Order::SaveLimits => self.limits_on_disk = Some(torrents.all_limits()),
                 Order::LimitAll => self.rates_in_force = Some(torrents.all_rates()),
                 Order::Apply(hash) => {
                     let task = self.tasks.get(&hash).expect("a task to obey");
@@ -168,8 +170,8 @@ impl Host {
             kept.totals = entry.record.totals;
             assert_eq!(kept, entry.record);
         }
-        let rates = Some(torrents.all_rates());
-        assert_eq!((self.rates_on_disk, self.rates_in_force), (rates, rates));
+        assert_eq!(self.limits_on_disk, Some(torrents.all_limits()));
+        assert_eq!(self.rates_in_force, Some(torrents.all_rates()));
         for (hash, task) in &self.tasks {
             let wanted = &torrents.entries[hash].record.settings;
             let obeyed = &self.obeyed[hash];
@@ -183,15 +185,17 @@ impl Host {
                 .filter(|e| e.runs() && e.is_complete() == complete)
                 .count()
         };
-        assert!(running(false) <= bounds.downloads && running(true) <= bounds.seeds);
+        let queue = bounds.all.queue;
+        let most = |limit: Limit<usize>| limit.in_force().unwrap_or(usize::MAX);
+        let (downloads, seeds) = (most(queue.downloads), most(queue.seeds));
+        assert!(running(false) <= downloads && running(true) <= seeds);
         // Where nothing is about to end, no place is left free.
         let settles = entries().any(|entry| entry.activity == Activity::Halting);
         let checks = entries().filter(|entry| entry.checks()).count();
         for entry in entries().filter(|entry| entry.activity == Activity::Idle && !settles) {
-            let bound = if entry.is_complete() {
-                bounds.seeds
-            } else {
-                bounds.downloads
+            let bound = match entry.is_complete() {
+                true => seeds,
+                false => downloads,
             };
             let may_run = entry.wants_to_run() && running(entry.is_complete()) < bound;
             let waits = (may_run || entry.to_verify) && checks < bounds.checks;
@@ -211,6 +215,17 @@ impl Host {
     }
 }
 
+/// Bounds with these limits of the queue.
+fn bounds(queue: QueueLimits) -> Bounds {
+    Bounds {
+        all: AllLimits {
+            queue,
+            ..AllLimits::default()
+        },
+        ..Bounds::default()
+    }
+}
+
 /// Torrents that all run, with their host.
 fn running(bounds: Bounds, count: u8) -> (Torrents, Host) {
     let mut torrents = Torrents::new(bounds, []);
@@ -224,10 +239,10 @@ fn running(bounds: Bounds, count: u8) -> (Torrents, Host) {
 
 #[test]
 fn the_first_of_the_queue_download_and_the_next_follows() {
-    let bounds = Bounds {
-        downloads: 2,
-        ..Bounds::default()
-    };
+    let bounds = bounds(QueueLimits {
+        downloads: Limit::to(2),
+        ..QueueLimits::default()
+    });
     let (mut torrents, mut host) = running(bounds, 3);
     let status = |torrents: &Torrents| [0, 1, 2].map(|one| torrents.status(hash(one)).unwrap());
     assert_eq!(
@@ -246,11 +261,11 @@ fn the_first_of_the_queue_download_and_the_next_follows() {
 
 #[test]
 fn seeding_ends_at_its_limits_and_goes_on_when_started() {
-    let bounds = Bounds {
-        ratio: Some(1.5),
-        time: Some(60),
-        ..Bounds::default()
-    };
+    let bounds = bounds(QueueLimits {
+        ratio: Limit::to(1.5),
+        time: Limit::to(60),
+        ..QueueLimits::default()
+    });
     let (mut torrents, mut host) = running(bounds, 2);
     for one in [0, 1] {
         torrents.on_checked(hash(one), true, host.now());
@@ -342,6 +357,82 @@ fn a_failure_stays_that_of_one_torrent_until_it_is_started() {
     torrents.start(hash(0)).unwrap();
     host.obey(&mut torrents);
     assert_eq!(torrents.status(hash(0)), Some(Status::Checking));
+}
+
+#[test]
+fn the_queue_is_changed_while_torrents_run() {
+    let (mut torrents, mut host) = running(Bounds::default(), 3);
+    for one in 0..2 {
+        torrents.on_checked(hash(one), false, host.now());
+    }
+    host.obey(&mut torrents);
+    torrents.on_checked(hash(2), false, host.now());
+    let downloads = |change| QueueChanges {
+        downloads: change,
+        ..QueueChanges::default()
+    };
+    torrents
+        .change_queue(downloads(LimitChange::to(Some(1))))
+        .unwrap();
+    host.obey(&mut torrents);
+    let runs = |torrents: &Torrents| {
+        (0..3)
+            .filter(|one| torrents.entries[&hash(*one)].runs())
+            .count()
+    };
+    assert_eq!(runs(&torrents), 1);
+    assert!(
+        torrents
+            .change_queue(downloads(LimitChange::to(Some(0))))
+            .is_err()
+    );
+    assert_eq!(torrents.all_limits().queue.downloads, Limit::to(1));
+    torrents
+        .change_queue(downloads(LimitChange::to(None)))
+        .unwrap();
+    host.obey(&mut torrents);
+    assert_eq!(
+        host.limits_on_disk.unwrap().queue.downloads,
+        Limit::unset(1)
+    );
+}
+
+#[test]
+fn a_torrent_that_sends_nothing_for_long_enough_stops_seeding() {
+    let idle = bounds(QueueLimits {
+        idle: Limit::to(60),
+        ..QueueLimits::default()
+    });
+    let (mut torrents, mut host) = running(idle, 2);
+    for one in 0..2 {
+        torrents.on_checked(hash(one), true, host.now());
+    }
+    let own = SeedChoice {
+        idle: Choice::Unlimited,
+        ..SeedChoice::default()
+    };
+    torrents.set_limits(hash(1), own).unwrap();
+    host.obey(&mut torrents);
+    assert_eq!(torrents.next_due(), Some(Duration::from_secs(60)));
+    host.now = 59;
+    torrents.on_traffic(hash(0), traffic(1, 0), host.now());
+    host.obey(&mut torrents);
+    host.now = 118;
+    host.obey(&mut torrents);
+    assert_eq!(torrents.status(hash(0)), Some(Status::Seeding));
+    host.now = 119;
+    host.obey(&mut torrents);
+    let outcome = &torrents.record(hash(0)).unwrap().outcome;
+    assert_eq!(*outcome, Some(Outcome::Finished(SeedLimit::Idle)));
+    assert_eq!(torrents.status(hash(1)), Some(Status::Seeding));
+    // It is not idle from the start when it runs again.
+    host.tasks.remove(&hash(0));
+    torrents.on_ended(hash(0), Ok(()), host.now());
+    torrents.set_limits(hash(0), SeedChoice::default()).unwrap();
+    host.obey(&mut torrents);
+    torrents.on_checked(hash(0), true, host.now());
+    host.obey(&mut torrents);
+    assert_eq!(torrents.status(hash(0)), Some(Status::Seeding));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::settings::{RateChange, RateChanges};
+use crate::settings::{LimitChange, QueueChanges, RateChange, RateChanges};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -24,6 +24,7 @@ enum Step {
     Files(u8, FileChanges),
     Unselected(u8),
     Bounds(usize, usize, usize),
+    Queue(QueueChanges),
     Resolved(u8),
     Checked(u8, bool),
     Completed(u8),
@@ -41,6 +42,31 @@ fn rate_changes() -> impl Strategy<Value = RateChanges> {
         values.prop_map(|(rate, holds)| RateChange { rate, holds })
     };
     (change(), change()).prop_map(|(download, upload)| RateChanges { download, upload })
+}
+
+/// Limits of a queue in which seeding ends at some time.
+fn queue(downloads: usize, seeds: usize) -> QueueLimits {
+    QueueLimits {
+        downloads: Limit::to(downloads),
+        seeds: Limit::to(seeds),
+        time: Limit::to(1000),
+        ..QueueLimits::default()
+    }
+}
+
+fn queue_changes() -> impl Strategy<Value = QueueChanges> {
+    let count = || {
+        let values = (proptest::option::of(0..4_usize), any::<Option<bool>>());
+        values.prop_map(|(value, holds)| LimitChange { value, holds })
+    };
+    let idle = (proptest::option::of(0..500_u64), any::<Option<bool>>())
+        .prop_map(|(value, holds)| LimitChange { value, holds });
+    (count(), count(), idle).prop_map(|(downloads, seeds, idle)| QueueChanges {
+        downloads,
+        seeds,
+        idle,
+        ..QueueChanges::default()
+    })
 }
 
 fn file_changes() -> impl Strategy<Value = FileChanges> {
@@ -77,6 +103,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (one.clone(), file_changes()).prop_map(|(one, changes)| Step::Files(one, changes)),
         1 => one.clone().prop_map(Step::Unselected),
         1 => (1..4_usize, 1..4_usize, 1..3_usize).prop_map(|(a, b, c)| Step::Bounds(a, b, c)),
+        2 => queue_changes().prop_map(Step::Queue),
         2 => one.clone().prop_map(Step::Resolved),
         4 => (one.clone(), any::<bool>()).prop_map(|(one, complete)| Step::Checked(one, complete)),
         3 => one.clone().prop_map(Step::Completed),
@@ -135,6 +162,7 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
             let limits = SeedChoice {
                 ratio,
                 time: Choice::Own(100),
+                ..SeedChoice::default()
             };
             drop(torrents.set_limits(hash(one), limits));
         }
@@ -143,13 +171,18 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
         Step::Unselected(one) => torrents.on_unselected(hash(one)),
         Step::AllRates(changes) => torrents.change_all_rates(changes),
         Step::Bounds(downloads, seeds, checks) => torrents.set_bounds(Bounds {
-            downloads,
-            seeds,
             checks,
-            ratio: None,
-            time: Some(1000),
-            rates: torrents.all_rates(),
+            all: AllLimits {
+                queue: queue(downloads, seeds),
+                ..torrents.all_limits()
+            },
         }),
+        Step::Queue(changes) => {
+            let before = torrents.all_limits();
+            if torrents.change_queue(changes).is_err() {
+                assert_eq!(torrents.all_limits(), before);
+            }
+        }
         Step::Resolved(one) if task(one).is_some_and(|task| !task.verifies) => {
             torrents.on_resolved(hash(one), "resolved".into(), 1000);
         }
@@ -223,9 +256,8 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
             host.moves.clear();
             host.removals.clear();
             host.rates_in_force = None;
-            let rates = host.rates_on_disk.unwrap_or_default();
             let bounds = Bounds {
-                rates,
+                all: host.limits_on_disk.unwrap_or_default(),
                 ..torrents.bounds()
             };
             *torrents = Torrents::new(bounds, records);
@@ -240,8 +272,7 @@ proptest! {
     /// Nothing is forgotten, also in a crash; no bound is exceeded; no place is left free.
     #[test]
     fn torrents_are_kept_and_bounds_hold(steps in proptest::collection::vec(step(), 1..120)) {
-        let rates = RateLimits::default();
-        let bounds = Bounds { downloads: 2, seeds: 2, checks: 1, ratio: None, time: Some(1000), rates };
+        let bounds = Bounds { checks: 1, ..bounds(queue(2, 2)) };
         let mut torrents = Torrents::new(bounds, []);
         let (mut host, mut added) = (Host::default(), Vec::new());
         for step in &steps {
