@@ -12,11 +12,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
+use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
 use crate::record::{Dates, Origin, Record, Totals, cut_name};
 use crate::settings::Settings;
 use crate::state::{StateError, StateFolder};
+use crate::stream::{FileStream, StreamError};
 use crate::torrents::{Bounds, CommandError, Torrents, Transferred};
 use crate::view::View;
 
@@ -257,6 +259,29 @@ impl Client {
         view.ok_or_else(|| CommandError::Unknown(info_hash).into())
     }
 
+    /// A file of a torrent, given by its index in the metainfo, to be read also while it is fetched: what is
+    /// about to be read is fetched first.
+    ///
+    /// # Errors
+    /// [`StreamError`].
+    pub async fn file(&self, info_hash: InfoHash, index: usize) -> Result<FileStream, StreamError> {
+        let view = self.view(info_hash).await?;
+        let metainfo = self.metainfo(&view).await?;
+        let metainfo = metainfo.ok_or(StreamError::NoMetadata)?;
+        let windows = self.call(move |owner| owner.windows(info_hash)).await?;
+        FileStream::new(&view, &metainfo, index, windows)
+    }
+
+    /// The rates of a torrent in its present run, of the last five minutes, from the oldest on: one sample a
+    /// second, each with its age.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`ClientError::Stopping`].
+    pub async fn history(&self, info_hash: InfoHash) -> Result<Vec<Sample>, ClientError> {
+        let history = self.call(move |owner| owner.history(info_hash)).await?;
+        history.map_err(Into::into)
+    }
+
     /// A torrent, once it is complete, was stopped, or has failed.
     ///
     /// # Errors
@@ -321,7 +346,7 @@ impl Client {
     }
 
     /// Has the owner do something.
-    async fn call<T: Send + 'static>(
+    pub(crate) async fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Owner) -> T + Send + 'static,
     ) -> Result<T, ClientError> {

@@ -3,7 +3,12 @@
 pub mod body;
 mod caller;
 mod describe;
+mod feed;
+mod look;
 mod metrics;
+mod range;
+mod session;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod torrents;
@@ -20,12 +25,16 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
 use axum::routing::post;
-use hawser_http::{Attempts, JsonError, NO_PAGES, Token, json_errors, may_be_from_page, nothing};
+use hawser_http::page::secure;
+use hawser_http::{
+    Attempts, JsonError, NO_PAGES, Token, is_own_page, json_errors, may_be_from_page, nothing,
+};
 use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::feed::Feed;
 use crate::addresses::PeerAddresses;
 use crate::client::Client;
 
@@ -47,6 +56,10 @@ struct Inner {
     token: hawser_http::TokenHash,
     attempts: Attempts,
     began: Instant,
+    /// Browsers that have shown the token.
+    sessions: hawser_http::Sessions<()>,
+    /// What has changed of the torrents, for those that ask again and again.
+    feed: tokio::sync::Mutex<Feed>,
     /// The ids that requests of Transmission's RPC must carry, and what makes them.
     rpc: Mutex<(hawser_transmission::Session, fastrand::Rng)>,
     /// Ends the daemon.
@@ -77,6 +90,8 @@ impl Daemon {
                 token: token.hash(),
                 attempts: Attempts::default(),
                 began,
+                sessions: hawser_http::Sessions::default(),
+                feed: tokio::sync::Mutex::new(Feed::new(rng.u64(..))),
                 rpc: Mutex::new((session, rng)),
                 stop,
             }),
@@ -118,6 +133,12 @@ fn json_api() -> OpenApiRouter<Daemon> {
         .routes(routes!(torrents::list, torrents::add))
         .routes(routes!(torrents::show, torrents::change, torrents::remove))
         .routes(routes!(torrents::settled))
+        .routes(routes!(look::peers))
+        .routes(routes!(look::pieces))
+        .routes(routes!(look::rates))
+        .routes(routes!(look::changes))
+        .routes(routes!(stream::read))
+        .routes(routes!(session::sign_in, session::show, session::sign_out))
         .routes(routes!(torrents::start))
         .routes(routes!(torrents::stop))
         .routes(routes!(torrents::verify))
@@ -138,11 +159,13 @@ fn router(daemon: Daemon) -> Router {
     let rpc = post(transmission::call).get(transmission::call);
     let router = router.route(RPC, rpc.clone()).route(RPC_SLASH, rpc);
     let router = router.fallback(nothing);
-    router.layer(from_fn(refuse_pages)).with_state(daemon)
+    let router = router.layer(from_fn(refuse_pages)).with_state(daemon);
+    router.layer(from_fn(secure))
 }
 
 async fn refuse_pages(request: Request, next: Next) -> axum::response::Response {
-    match may_be_from_page(request.headers(), false) {
+    let headers = request.headers();
+    match may_be_from_page(headers, false) && !is_own_page(headers) {
         true => JsonError(StatusCode::FORBIDDEN, NO_PAGES.to_owned()).into_response(),
         false => next.run(request).await,
     }

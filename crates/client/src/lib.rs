@@ -16,9 +16,11 @@ mod client;
 mod content;
 mod engine;
 mod files;
+mod history;
 pub mod http;
 mod metainfo;
 mod owner;
+mod peers;
 mod record;
 mod remote;
 mod rpc;
@@ -26,8 +28,10 @@ mod run;
 mod runner;
 mod settings;
 mod state;
+mod stream;
 mod torrents;
 mod view;
+mod windows;
 
 pub use self::addresses::PeerAddresses;
 pub use self::choice::{Choice, SeedChoice};
@@ -36,6 +40,8 @@ pub use self::engine::Engine;
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
 };
+pub use self::history::{MAX_SAMPLES, Sample};
+pub use self::peers::{Hop, PathView, PeerView};
 pub use self::record::{
     Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome, Pending,
     Record, SeedLimit, Totals, parse_hash,
@@ -48,6 +54,7 @@ pub use self::settings::{
     RateLimits, Settings,
 };
 pub use self::state::{Damaged, StateError, StateFolder};
+pub use self::stream::{FileReader, FileStream, StreamError};
 pub use self::torrents::{
     Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic, Transferred,
 };

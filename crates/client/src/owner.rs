@@ -15,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::content;
 use crate::engine::Engine;
+use crate::history::{History, Sample};
 use crate::record::{Origin, Pending, Record};
 use crate::runner::{Event, Job, Live};
 use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::torrents::{CommandError, Now, Order, Torrents, Traffic};
-use crate::view::View;
+use crate::view::{Rates, View};
+use crate::windows::Windows;
 
 /// Time between looks at the numbers of torrents.
 const TICK: Duration = Duration::from_secs(1);
@@ -59,7 +61,9 @@ pub(crate) enum AddFailure {
 struct Running {
     stop: CancellationToken,
     settings: watch::Sender<Settings>,
+    windows: watch::Sender<Windows>,
     live: watch::Receiver<Live>,
+    history: History,
 }
 
 /// A task of a torrent.
@@ -161,6 +165,7 @@ impl Owner {
                 }
                 _ = tick.tick() => {
                     self.count();
+                    self.sample();
                     let _ = self.carry_out().await;
                 }
             }
@@ -312,6 +317,17 @@ impl Owner {
         }
     }
 
+    /// Takes a sample of the rates of all torrents that run.
+    fn sample(&mut self) {
+        let now = self.began.elapsed();
+        for running in self.running.values_mut() {
+            let live = running.live.borrow();
+            let download = live.download.as_ref();
+            let rates = download.map(|download| Rates::of(&download.borrow()));
+            running.history.observe(rates.unwrap_or_default(), now);
+        }
+    }
+
     /// Does what is to be done now.
     ///
     /// # Errors
@@ -394,11 +410,14 @@ impl Owner {
         };
         let (live, shown) = watch::channel(Live::default());
         let (settings, obeyed) = watch::channel(record.settings.clone());
+        let (windows, read) = watch::channel(Windows::default());
         let stop = CancellationToken::new();
         let running = Running {
             stop: stop.clone(),
             settings,
+            windows,
             live: shown,
+            history: History::default(),
         };
         self.running.insert(info_hash, running);
         let job = Job {
@@ -408,6 +427,7 @@ impl Owner {
             events: self.events.clone(),
             live,
             settings: obeyed,
+            windows: read,
             stop,
         };
         let task = self.tasks.spawn(async move {
@@ -464,6 +484,24 @@ impl Owner {
     pub fn removed_within(&self, time: Duration) -> Vec<u64> {
         let since = self.began.elapsed().saturating_sub(time);
         self.torrents.removed_since(since)
+    }
+
+    /// The rates of a torrent in its present run, each sample with its age; none while it does not run.
+    ///
+    /// # Errors
+    /// If there is no such torrent.
+    pub fn history(&self, info_hash: InfoHash) -> Result<Vec<Sample>, CommandError> {
+        let known = self.torrents.record(info_hash);
+        known.ok_or(CommandError::Unknown(info_hash))?;
+        let running = self.running.get(&info_hash);
+        let now = self.began.elapsed();
+        Ok(running.map_or(Vec::new(), |running| running.history.samples(now)))
+    }
+
+    /// Where readers of a torrent say which bytes they need; `None` while it does not run.
+    pub fn windows(&self, info_hash: InfoHash) -> Option<watch::Sender<Windows>> {
+        let running = self.running.get(&info_hash);
+        running.map(|running| running.windows.clone())
     }
 
     /// What there is to see of a torrent.

@@ -21,6 +21,7 @@ use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
 use crate::settings::Settings;
 use crate::state::StateFolder;
+use crate::windows::Windows;
 
 /// What a task reports.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) struct Job {
     pub live: watch::Sender<Live>,
     /// The settings of the record, also those that change while the task runs.
     pub settings: watch::Receiver<Settings>,
+    /// The bytes that are being read while they are fetched.
+    pub windows: watch::Receiver<Windows>,
     pub stop: CancellationToken,
 }
 
@@ -239,8 +242,8 @@ impl Job {
         }
     }
 
-    /// Has a download, of a torrent with `count` files, obey its settings as they change. It has begun with
-    /// `files`. Never ends.
+    /// Has a download, of a torrent with `count` files, obey its settings as they change, and fetch first what
+    /// is being read. It has begun with `files`. Never ends.
     async fn obey(
         &self,
         settings: &mut watch::Receiver<Settings>,
@@ -248,16 +251,36 @@ impl Job {
         mut files: FileChoice,
         count: usize,
     ) -> Infallible {
-        while settings.changed().await.is_ok() {
+        let mut windows = self.windows.clone();
+        // What is being read from before this task began counts, too.
+        windows.mark_changed();
+        let mut window = None;
+        loop {
+            let changed = tokio::select! {
+                changed = settings.changed() => changed,
+                changed = windows.changed() => changed,
+            };
+            if changed.is_err() {
+                break;
+            }
             let wanted = settings.borrow_and_update().clone();
+            let read = windows.borrow_and_update().latest();
+            // The engine has no window in a file that it does not fetch.
+            let read = read.filter(|read| wanted.files.wish(read.file).is_wanted);
             // Files first: what is not wanted any more must not be fetched faster before that is known.
-            if wanted.files != files {
-                match download.set_files(wanted.files.selection(count)).await {
-                    Ok(()) => files = wanted.files,
+            if wanted.files != files || read != window {
+                let selection = wanted.files.selection(count).with_window(read);
+                match download.set_files(selection).await {
+                    Ok(()) => (files, window) = (wanted.files, read),
                     // All that is wanted is there.
                     Err(SelectError::Complete) if !files.grows_to(&wanted.files) => {}
                     // Its end is reported with the reason.
                     Err(SelectError::Ended) => break,
+                    // The bytes that are read are fetched all the same, only later.
+                    Err(error) if wanted.files == files => {
+                        tracing::debug!("torrent {}: {error}", self.record.info_hash);
+                        window = read;
+                    }
                     Err(error) => {
                         let info_hash = self.record.info_hash;
                         tracing::debug!("torrent {info_hash}: {error}; it is run again");

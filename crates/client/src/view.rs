@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hawser_torrent::{PathState, PeerAddr, Phase, Progress};
+use hawser_torrent::{PathState, PeerAddr, Phase, PieceMap, Progress};
 use hawser_tracker::TrackerStatus;
 
 use crate::record::{Outcome, Record};
@@ -42,6 +42,24 @@ pub struct Rates {
     pub getting: usize,
 }
 
+impl Rates {
+    /// Those of a download.
+    pub(crate) fn of(progress: &Progress) -> Self {
+        let count = |which: fn(PathState) -> bool| {
+            let paths = progress.paths.iter();
+            paths.filter(|path| which(path.state)).count()
+        };
+        let served = &progress.uploads.peers;
+        Self {
+            down: rate_of(progress, progress.rate),
+            up: progress.uploads.rate,
+            peers: count(is_connected).max(served.len()),
+            sending: count(|state| state == PathState::Active),
+            getting: served.iter().filter(|peer| peer.rate > 0).count(),
+        }
+    }
+}
+
 /// A path-level peer that is connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerNumbers {
@@ -69,7 +87,7 @@ fn is_connected(state: PathState) -> bool {
 }
 
 /// A rate of blocks received: the engine leaves the last one standing when the download is complete.
-fn rate_of(progress: &Progress, rate: u64) -> u64 {
+pub(crate) fn rate_of(progress: &Progress, rate: u64) -> u64 {
     match progress.phase {
         Phase::Downloading => rate,
         _ => 0,
@@ -143,6 +161,15 @@ impl View {
         }
     }
 
+    /// The pieces that are verified; `None` while that is not known.
+    pub fn pieces(&self) -> Option<PieceMap> {
+        let pieces = self.with_progress(|progress| {
+            let is_known = progress.phase != Phase::Checking;
+            is_known.then(|| progress.files.pieces.clone())
+        });
+        pieces.flatten()
+    }
+
     /// The verified bytes of each file, by its index in the metainfo; `None` while that is not known.
     pub fn verified_files(&self) -> Option<HashMap<usize, u64>> {
         let files = self.with_progress(|progress| {
@@ -176,30 +203,7 @@ impl View {
 
     /// Its rates, and its peers in numbers.
     pub fn rates(&self) -> Rates {
-        let rates = self.with_progress(|progress| {
-            let connected = progress
-                .paths
-                .iter()
-                .filter(|path| is_connected(path.state));
-            let sending = progress
-                .paths
-                .iter()
-                .filter(|path| path.state == PathState::Active);
-            let (connected, served) = (connected.count(), progress.uploads.peers.len());
-            Rates {
-                down: rate_of(progress, progress.rate),
-                up: progress.uploads.rate,
-                peers: connected.max(served),
-                sending: sending.count(),
-                getting: progress
-                    .uploads
-                    .peers
-                    .iter()
-                    .filter(|peer| peer.rate > 0)
-                    .count(),
-            }
-        });
-        rates.unwrap_or_default()
+        self.with_progress(Rates::of).unwrap_or_default()
     }
 
     /// The path-level peers that are connected, each once.

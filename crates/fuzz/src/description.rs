@@ -66,7 +66,10 @@ impl Description {
         };
         // Parameters, as the version of a format, may differ.
         let base = |kind: &str| kind.split(';').next().unwrap_or_default().trim().to_owned();
-        let is_it = |kind: &&String| name.is_some_and(|name| base(name) == base(kind));
+        let is_it = |kind: &&String| {
+            // Content of any kind, as files have it.
+            name.is_some_and(|name| *kind == "*/*" || base(name) == base(kind))
+        };
         let kind = kinds.keys().find(is_it);
         let kind = kind.ok_or_else(|| format!("the kind {name:?} of {status} is not described"))?;
         let schema = &kinds[kind]["schema"];

@@ -1,5 +1,7 @@
 //! Bodies of requests and answers of the API. The command line reads and writes the same types.
 
+mod look;
+
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,6 +11,10 @@ use crate::files::{self, FileChanges, FilePriority};
 use crate::record::{Outcome, SeedLimit};
 use crate::settings::RateChange;
 use crate::view::View;
+
+pub use self::look::{
+    Changes, FullPeer, Hop, PeerFlags, PeerPath, Peers, Pieces, RatesOverTime, Session, SignIn,
+};
 
 /// The torrents of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -1,17 +1,17 @@
-//! Authorization of requests: they must carry the token of the daemon.
+//! Authorization of requests: they must carry the token of the daemon, or the cookie of a page that did.
 
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
-use hawser_http::{AuthError, Peer, Users, by_bearer, by_token};
+use hawser_http::{AuthError, Peer, Users, by_bearer, by_token, is_own_page, session_cookie};
 
 use super::{Daemon, RPC};
 
-/// A request with the token.
+/// A request with the token, or of a session.
 pub(super) struct Authorized;
 
 impl Users for Daemon {
@@ -45,13 +45,29 @@ fn password(request: &Parts) -> Option<String> {
     Some(password.unwrap_or_default())
 }
 
+/// Looks for the cookie of a session. Browsers send it whoever made the request: one from a page of another
+/// site is refused before (`refuse_pages`), and one that changes something must be of the page itself.
+fn by_session(daemon: &Daemon, request: &Parts) -> Result<(), AuthError> {
+    let cookie = session_cookie(&request.headers).ok_or_else(AuthError::missing)?;
+    let is_look = request.method == Method::GET || request.method == Method::HEAD;
+    if !is_look && !is_own_page(&request.headers) {
+        let reason = "Only the page itself makes changes by a session: send a token instead";
+        return Err(AuthError::Refused(reason.to_owned()));
+    }
+    let inner = &daemon.inner;
+    let is_it = |(): &(), token| (token == inner.token).then_some(());
+    let found = inner.sessions.user(cookie, inner.began.elapsed(), is_it);
+    let ended = || AuthError::Refused("The session has ended: sign in again".to_owned());
+    found.ok_or_else(ended)
+}
+
 impl FromRequestParts<Daemon> for Authorized {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, daemon: &Daemon) -> Result<Self, Response> {
         let found = match password(parts) {
             Some(password) => by_token(daemon, parts, &password),
-            None => by_bearer(daemon, parts).unwrap_or_else(|| Err(AuthError::missing())),
+            None => by_bearer(daemon, parts).unwrap_or_else(|| by_session(daemon, parts)),
         };
         found.map(|()| Self).map_err(|error| {
             let mut answer = error.into_response();

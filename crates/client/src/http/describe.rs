@@ -83,3 +83,15 @@ pub(super) struct OfTorrent {
     #[param(example = "0123456789abcdef0123456789abcdef01234567")]
     hash: String,
 }
+
+/// The file that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct OfFile {
+    /// The info-hash of the torrent.
+    #[param(example = "0123456789abcdef0123456789abcdef01234567")]
+    hash: String,
+    /// The index of the file in the metainfo, from 0.
+    #[param(example = 0)]
+    index: u32,
+}

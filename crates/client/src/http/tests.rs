@@ -16,6 +16,9 @@ use crate::engine::Engine;
 use crate::state::{StateError, StateFolder};
 use crate::torrents::Bounds;
 
+mod look;
+mod stream;
+
 /// A daemon on loopback, without peers.
 struct Api {
     address: SocketAddr,

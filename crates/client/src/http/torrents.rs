@@ -48,7 +48,7 @@ pub(super) fn refused(error: &ClientError) -> JsonError {
     JsonError(status, error.to_string())
 }
 
-fn hash(text: &str) -> Result<InfoHash, JsonError> {
+pub(super) fn hash(text: &str) -> Result<InfoHash, JsonError> {
     let unknown = || {
         let reason =
             format!("there is no torrent {text:?}: write an info-hash of 40 hexadecimal digits");
@@ -57,7 +57,7 @@ fn hash(text: &str) -> Result<InfoHash, JsonError> {
     parse_hash(text).ok_or_else(unknown)
 }
 
-fn bad(reason: impl Into<String>) -> JsonError {
+pub(super) fn bad(reason: impl Into<String>) -> JsonError {
     JsonError(StatusCode::BAD_REQUEST, reason.into())
 }
 
