@@ -14,6 +14,7 @@ mod found;
 mod hostile;
 mod limits;
 mod policy;
+mod reporting;
 mod resume;
 mod revealing;
 mod seeding;
