@@ -6,6 +6,7 @@ mod describe;
 mod feed;
 mod look;
 mod metrics;
+mod page;
 mod range;
 mod session;
 mod stream;
@@ -24,7 +25,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
-use axum::routing::post;
+use axum::routing::{get, post};
 use hawser_http::page::secure;
 use hawser_http::{
     Attempts, JsonError, NO_PAGES, Token, is_own_page, json_errors, may_be_from_page, nothing,
@@ -160,6 +161,10 @@ fn router(daemon: Daemon) -> Router {
     let router = router.route(RPC, rpc.clone()).route(RPC_SLASH, rpc);
     let router = router.fallback(nothing);
     let router = router.layer(from_fn(refuse_pages)).with_state(daemon);
+    // A link of another site may lead to the page, which shows nothing without a session.
+    let router = router
+        .route("/", get(page::index))
+        .route("/assets/{name}", get(page::asset));
     router.layer(from_fn(secure))
 }
 

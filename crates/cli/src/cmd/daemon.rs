@@ -40,7 +40,7 @@ pub struct DaemonArgs {
     /// Where IP peers connect; port 0 is any that is free, none for nowhere
     #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:6881", value_parser = tcp_or_none)]
     pub tcp: TcpArg,
-    /// Where the API listens, and Transmission's RPC: an address of the loopback interface
+    /// Where the page and the API listen, and Transmission's RPC: an address of the loopback interface
     #[arg(long, value_name = "ADDR", default_value_t = API, value_parser = loopback)]
     pub listen: SocketAddr,
     /// The folder with the torrents and the token [default: /var/lib/hawser/daemon for root,
@@ -222,6 +222,7 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
                 outln!("nodes of the DHT at {}", nodes.join(", "));
             }
             outln!("API at http://{address}");
+            outln!("page at http://{address}/");
         };
         let ended = prepared.run(engine, addresses, stop, ready).await;
         if let Some(dht) = dht {

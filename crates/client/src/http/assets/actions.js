@@ -1,0 +1,83 @@
+// What is done with torrents: start, stop, verify, move, remove.
+
+import { api } from "./api.js";
+import { field, h, say } from "./dom.js";
+import { refresh, store } from "./store.js";
+import { isActive } from "./words.js";
+
+// Requests that are under way at once: a browser has few connections to one server.
+const AT_ONCE = 4;
+
+function named(hashes) {
+  const name = store.torrents.get(hashes[0])?.name ?? "It";
+  return hashes.length === 1 ? name : `${hashes.length} torrents`;
+}
+
+// Does the same with each torrent, and says what came of it.
+async function each(hashes, ask, done) {
+  const failed = [];
+  const waiting = [...hashes];
+  const work = async () => {
+    for (let hash = waiting.shift(); hash; hash = waiting.shift()) {
+      try {
+        await ask(hash);
+      } catch (problem) {
+        failed.push(problem.message);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  if (failed.length) say(hashes.length === 1 ? failed[0] : `${failed.length} of ${hashes.length} failed: ${failed[0]}`);
+  else say(`${named(hashes)}: ${done}`);
+  refresh();
+}
+
+const act = (hashes, action, done) => each(hashes, (hash) => api("POST", `torrents/${hash}/${action}`), done);
+
+export function removeDialog(hashes) {
+  const content = h("input", { type: "checkbox" });
+  const node = h("dialog", { "aria-label": "Remove" },
+    h("form", { method: "dialog" },
+      h("h2", {}, "Remove"), h("p", {}, `${named(hashes)}: remove from the list?`),
+      h("label", { class: "check" }, content, "Delete the content as well"),
+      h("div", { class: "row" }, h("button", { class: "danger", value: "yes" }, "Remove"), h("button", { value: "no" }, "Cancel"))));
+  const opener = document.activeElement;
+  node.addEventListener("close", () => {
+    node.remove();
+    opener?.focus?.();
+    if (node.returnValue !== "yes") return;
+    each(hashes, (hash) => api("DELETE", `torrents/${hash}?content=${content.checked}`), "removed");
+  });
+  document.body.append(node);
+  node.showModal();
+}
+
+export function moveDialog(hashes) {
+  const folder = h("input", { required: true, spellcheck: "false", value: store.torrents.get(hashes[0])?.folder ?? "" });
+  const node = h("dialog", { "aria-label": "Move" },
+    h("form", { method: "dialog" },
+      h("h2", {}, "Move"),
+      field("Folder", folder, { hint: "A whole path on the host of the daemon, on the same file system." }),
+      h("div", { class: "row" }, h("button", { class: "primary", value: "yes" }, "Move"), h("button", { value: "no", formnovalidate: true }, "Cancel"))));
+  node.addEventListener("close", () => {
+    node.remove();
+    if (node.returnValue !== "yes") return;
+    each(hashes, (hash) => api("PATCH", `torrents/${hash}`, { folder: folder.value }), "is being moved");
+  });
+  document.body.append(node);
+  node.showModal();
+}
+
+// The buttons for these torrents; they are there, and off, also for none.
+export function buttons(hashes) {
+  const none = hashes.length === 0;
+  const active = hashes.some((hash) => { const one = store.torrents.get(hash); return one && isActive(one); });
+  const button = (text, onclick, kind) => h("button", { type: "button", class: kind, disabled: none, onclick }, text);
+  return [
+    button("Start", () => act(hashes, "start", "started"), active ? null : "primary"),
+    button("Stop", () => act(hashes, "stop", "stopped")),
+    button("Verify", () => act(hashes, "verify", "is being verified")),
+    button("Move …", () => moveDialog(hashes)),
+    button("Remove …", () => removeDialog(hashes), "danger"),
+  ];
+}

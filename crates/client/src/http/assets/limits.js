@@ -1,0 +1,99 @@
+// Limits of rates, by sliders: of one torrent, and of all together.
+
+import { api } from "./api.js";
+import { h, id, say } from "./dom.js";
+import { exactRate } from "./format.js";
+import { put, store } from "./store.js";
+
+// The slider goes from the least to the greatest by factors, and has no limit at its right end.
+const LEAST = 80_000;
+const STEPS = 80;
+const PER_DECADE = 16;
+
+const WORDS = { download_rate: "Received", upload_rate: "Sent" };
+
+// The limit at a step of the slider, in bit/s, with two digits; `null` at the end.
+export function rateAt(step) {
+  if (step >= STEPS) return null;
+  const bits = LEAST * 10 ** (step / PER_DECADE);
+  const unit = 10 ** (Math.floor(Math.log10(bits)) - 1);
+  return Math.round(bits / unit) * unit;
+}
+
+// The step that is nearest to a limit.
+export function stepOf(bits) {
+  if (bits === null) return STEPS;
+  return Math.max(0, Math.min(STEPS - 1, Math.round(PER_DECADE * Math.log10(Math.max(bits, 1) / LEAST))));
+}
+
+const text = (bits) => (bits === null ? "no limit" : exactRate(bits));
+const ofApi = (limit) => (limit === "unlimited" ? null : limit);
+
+// A slider that calls `set` with a limit once it is let go.
+function slider(name, set) {
+  const label = id();
+  const output = h("output", {});
+  const range = h("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-labelledby": label });
+  let busy = false;
+  let moved = false;
+  const show = (bits) => {
+    output.textContent = text(bits);
+    range.setAttribute("aria-valuetext", text(bits));
+    range.style.setProperty("--at", `calc(11px + (100% - 22px) * ${range.value / STEPS})`);
+  };
+  range.addEventListener("input", () => { moved = true; show(rateAt(Number(range.value))); });
+  range.addEventListener("change", async () => {
+    busy = true;
+    try {
+      await set(rateAt(Number(range.value)));
+    } catch (problem) {
+      say(problem.message);
+    } finally {
+      busy = false;
+      moved = false;
+    }
+  });
+  return {
+    node: h("div", { class: "limit-slider" }, h("div", { class: "limit-now" }, h("span", { class: "label", id: label }, name), output), range),
+    show(limit) {
+      // What a hand is on stays as it is.
+      if (busy || moved) return;
+      const bits = ofApi(limit);
+      range.value = stepOf(bits);
+      show(bits);
+    },
+  };
+}
+
+function pair(set) {
+  const sliders = Object.entries(WORDS).map(([name, word]) => [name, slider(word, async (bits) => {
+    await set({ [name]: bits ?? "unlimited" });
+    say(`${word}: ${text(bits)}`);
+  })]);
+  return {
+    node: h("div", { class: "pair" }, sliders.map(([, one]) => one.node)),
+    show(limits) { sliders.forEach(([name, one]) => one.show(limits[name])); },
+  };
+}
+
+export function torrentLimits(hash) {
+  const both = pair(async (change) => put(await api("PATCH", `torrents/${hash}`, change)));
+  return { node: both.node, show(torrent) { both.show(torrent.limits); } };
+}
+
+export async function allLimits() {
+  const both = pair(async (change) => { store.about = await api("PATCH", "daemon", change); });
+  const node = h("dialog", { "aria-label": "Limits of all torrents" }, h("form", { method: "dialog" },
+    h("h2", {}, "Limits of all torrents"),
+    h("p", { class: "small muted" }, "How fast all torrents together send and receive. Each may have limits of its own."),
+    both.node, h("div", { class: "row" }, h("button", { value: "close" }, "Close"))));
+  node.addEventListener("close", () => node.remove());
+  document.body.append(node);
+  node.showModal();
+  try {
+    store.about = await api("GET", "daemon");
+    both.show(store.about);
+  } catch (problem) {
+    say(problem.message);
+  }
+}

@@ -1,0 +1,37 @@
+// Which torrents are listed, and in which order.
+
+const BY = {
+  position: (torrent) => torrent.position,
+  name: (torrent) => torrent.name.toLowerCase(),
+  size: (torrent) => torrent.content.bytes ?? -1,
+  done: (torrent) => torrent.content.done ?? -1,
+  down: (torrent) => torrent.traffic.download_rate,
+  up: (torrent) => torrent.traffic.upload_rate,
+  status: (torrent) => torrent.status,
+};
+
+export const SORTS = [["position", "Queue"], ["name", "Name"], ["size", "Size"], ["done", "Done"], ["down", "Received"], ["up", "Sent"], ["status", "Status"]];
+export const FILTERS = [["all", "All"], ["downloading", "Downloading"], ["seeding", "Seeding"], ["stopped", "Stopped"], ["failed", "Failed"]];
+
+const SHOWN = {
+  all: () => true,
+  downloading: (torrent) => ["downloading", "resolving", "checking"].includes(torrent.status),
+  seeding: (torrent) => torrent.status === "seeding",
+  stopped: (torrent) => ["stopped", "finished", "queued"].includes(torrent.status),
+  failed: (torrent) => torrent.status === "failed",
+};
+
+// The torrents that are listed: those with all words of `text` in their names or labels, or at the beginning of
+// their info-hashes.
+export function arranged(torrents, { filter, text, by, falling }) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = (torrent) => {
+    const all = [torrent.name, ...torrent.labels].join("\n").toLowerCase();
+    return words.every((word) => all.includes(word) || torrent.info_hash.startsWith(word));
+  };
+  const shown = [...torrents].filter((torrent) => SHOWN[filter](torrent) && (!words.length || has(torrent)));
+  const keyed = shown.map((torrent) => [BY[by](torrent), torrent]);
+  const sign = falling ? -1 : 1;
+  keyed.sort(([a, one], [b, other]) => (a < b ? -sign : a > b ? sign : one.position - other.position));
+  return keyed.map(([, torrent]) => torrent);
+}
