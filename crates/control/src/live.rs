@@ -20,6 +20,9 @@ pub enum Request {
         /// Rate and delay, which path metadata announces.
         shape: Shape,
     },
+    /// Reads the files of the AS, and of its lab if it is in one, again: requests from then on are
+    /// answered from them. If they cannot be used nothing changes.
+    Reload,
     /// Requests the addresses, and the links that are down.
     Status,
     /// Stops the control service.

@@ -54,6 +54,7 @@ fn fixed(dir: &AsDir) -> Result<Fixed, ControlError> {
 }
 
 /// Has a [`Control`] that runs read its files again.
+#[derive(Clone)]
 pub struct Reloader {
     shared: Shared,
     dir: AsDir,
@@ -182,6 +183,7 @@ impl Control {
     /// # Errors
     /// When a server fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ControlError> {
+        let reloader = self.reloader();
         let shared = self.shared;
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
@@ -205,7 +207,7 @@ impl Control {
             });
         }
         let (end, mut ended) = mpsc::channel(1);
-        let live = serve_live(self.live, shared, self.status, end);
+        let live = serve_live(self.live, reloader, self.status, end);
         let result = tokio::select! {
             () = shutdown => Ok(()),
             _ = ended.recv() => Ok(()),
@@ -243,7 +245,7 @@ async fn listen(
 /// Answers requests on the live socket; notifies `end` on a request to stop.
 async fn serve_live(
     listener: UnixListener,
-    shared: Shared,
+    reloader: Reloader,
     status: Status,
     end: mpsc::Sender<()>,
 ) -> ! {
@@ -257,9 +259,9 @@ async fn serve_live(
                 continue;
             }
         };
-        let (shared, status, end) = (shared.clone(), status.clone(), end.clone());
+        let (reloader, status, end) = (reloader.clone(), status.clone(), end.clone());
         tokio::spawn(async move {
-            match converse(stream, &shared, status).await {
+            match converse(stream, &reloader, status).await {
                 Ok(true) => {
                     let _ = end.send(()).await;
                 }
@@ -271,7 +273,7 @@ async fn serve_live(
 }
 
 /// Answers the requests of one connection. Returns whether the service must stop.
-async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io::Result<bool> {
+async fn converse(mut stream: UnixStream, reloader: &Reloader, status: Status) -> io::Result<bool> {
     let mut lines = Lines::default();
     let mut chunk = [0; 4096];
     loop {
@@ -281,7 +283,7 @@ async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io
             let request = rpc::request(&line);
             let stop = matches!(request, Ok(Request::Stop));
             let reply = match request {
-                Ok(request) => answer(request, shared, &status).await,
+                Ok(request) => answer(request, reloader, &status).await,
                 Err(message) => Reply::Error { message },
             };
             stream.write_all(&rpc::line(&reply)?).await?;
@@ -295,7 +297,8 @@ async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io
     }
 }
 
-async fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
+async fn answer(request: Request, reloader: &Reloader, status: &Status) -> Reply {
+    let shared = &reloader.shared;
     let answer = match request {
         Request::SetLink { a, up, shape } => match shared.set_link(a, up, shape).await {
             true => Ok(Reply::Done),
@@ -303,6 +306,10 @@ async fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
                 "the network has no interface {}#{} whose segments are made here",
                 a.0, a.1
             )),
+        },
+        Request::Reload => match reloader.reload().await {
+            Ok(()) => Ok(Reply::Done),
+            Err(error) => Err(error.to_string()),
         },
         Request::Stop => Ok(Reply::Done),
         Request::Status => {

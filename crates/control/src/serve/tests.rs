@@ -343,6 +343,27 @@ async fn links_go_down_and_up_at_run_time() {
 }
 
 #[tokio::test]
+async fn files_are_read_again_on_request() {
+    let lab = Lab::ready("fig4");
+    let running = run(&lab, "1-ff00:0:110").await;
+    let count = async || running.paths("1-ff00:0:111").await.unwrap().len();
+    assert_eq!(count().await, 2);
+    let file = lab.folder.path().join("network.json");
+    let mut network = lab.network.clone();
+    network.links.pop();
+    network.write_json(&file).unwrap();
+    assert_eq!(count().await, 2);
+    assert_eq!(running.live(Request::Reload).await.unwrap(), Reply::Done);
+    assert_eq!(count().await, 1);
+    std::fs::write(&file, "{").unwrap();
+    let Reply::Error { message } = running.live(Request::Reload).await.unwrap() else {
+        panic!("a damaged network was taken over");
+    };
+    assert!(message.contains("network.json"), "{message}");
+    assert_eq!(count().await, 1);
+}
+
+#[tokio::test]
 async fn reading_the_network_holds_up_no_other_task() {
     let lab = Lab::ready("fig4");
     let file = lab.folder.path().join("network.json");
