@@ -8,6 +8,7 @@
 
 mod as_dir;
 mod as_topology;
+mod edit;
 mod json_file;
 mod load;
 mod network;
@@ -19,6 +20,7 @@ mod topology_json;
 pub use hawser_address::IsdAsn;
 
 pub use self::as_dir::{AsDir, LinkState, as_folder};
+pub use self::edit::{NewAs, NewLink};
 pub use self::json_file::{FileError, read_json, write_json};
 pub use self::load::TopologyError;
 pub use self::network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};

@@ -99,27 +99,6 @@ fn read_link(
     ases: &[As],
     defaults: &Defaults,
 ) -> Result<Link, String> {
-    for end in [&a, &b] {
-        let isd_as = end.isd_as;
-        let Some(as_) = ases.iter().find(|as_| as_.isd_as == isd_as) else {
-            return Err(format!(
-                "the AS {isd_as} is not under ASes: add it there or correct the link"
-            ));
-        };
-        if from.kind == LinkKind::Core && !as_.core {
-            return Err(format!(
-                "it is CORE, but {isd_as} is not a core AS: set `core: true` or make it a CHILD link"
-            ));
-        }
-        if from.kind == LinkKind::Child && as_.core && isd_as == b.isd_as {
-            return Err(format!(
-                "it makes the core AS {isd_as} a child: core ASes are joined by CORE links"
-            ));
-        }
-    }
-    if a.isd_as == b.isd_as {
-        return Err("it joins an AS to itself".to_owned());
-    }
     let default = Shape::default();
     let shape = Shape {
         rate: read(from.rate, parse_rate)?,
@@ -128,14 +107,59 @@ fn read_link(
         loss: read(from.loss, parse_loss)?.unwrap_or(default.loss),
         queue: read(from.queue, parse_duration)?.unwrap_or(default.queue),
     };
-    Ok(Link {
+    let link = Link {
         underlay: read_underlay(from.underlay)?,
         mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu))?,
         a,
         b,
         kind: from.kind,
         shape,
-    })
+    };
+    check_link(&link, ases)?;
+    Ok(link)
+}
+
+/// Checks that the ASes of a link exist, and that its kind fits them.
+pub(crate) fn check_link(link: &Link, ases: &[As]) -> Result<(), String> {
+    let (a, b) = (&link.a, &link.b);
+    for end in [a, b] {
+        let isd_as = end.isd_as;
+        let Some(as_) = ases.iter().find(|as_| as_.isd_as == isd_as) else {
+            return Err(format!(
+                "the AS {isd_as} is not under ASes: add it there or correct the link"
+            ));
+        };
+        if link.kind == LinkKind::Core && !as_.core {
+            return Err(format!(
+                "it is CORE, but {isd_as} is not a core AS: set `core: true` or make it a CHILD link"
+            ));
+        }
+        if link.kind == LinkKind::Child && as_.core && isd_as == b.isd_as {
+            return Err(format!(
+                "it makes the core AS {isd_as} a child: core ASes are joined by CORE links"
+            ));
+        }
+    }
+    if a.isd_as == b.isd_as {
+        return Err("it joins an AS to itself".to_owned());
+    }
+    Ok(())
+}
+
+/// A further end of a link of a network, as in a file; without a number it gets the lowest that is free.
+pub(crate) fn new_end(network: &Network, text: &str) -> Result<End, String> {
+    let end = RawEnd::parse(text)?;
+    let mut numbers = Numbers::default();
+    let known = network.links.iter().flat_map(|link| [&link.a, &link.b]);
+    for known in known.filter(|known| known.isd_as == end.isd_as) {
+        numbers.reserve(&RawEnd {
+            isd_as: known.isd_as,
+            router: known.router.clone(),
+            id: Some(known.id),
+        })?;
+    }
+    numbers.reserve(&end)?;
+    numbers.number(end)
 }
 
 fn read<T>(
@@ -162,7 +186,7 @@ fn read_ports(text: Option<String>, default: (u16, u16)) -> Result<(u16, u16), S
     text.map_or(Ok(default), |text| ports::parse(&text))
 }
 
-fn check_mtu(mtu: u16) -> Result<u16, String> {
+pub(crate) fn check_mtu(mtu: u16) -> Result<u16, String> {
     match mtu < MIN_MTU {
         true => Err(format!(
             "mtu {mtu} is too small: at least {MIN_MTU} bytes are needed"
