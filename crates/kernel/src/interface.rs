@@ -138,6 +138,37 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewAddress(message), flags)
     }
 
+    /// Takes an address from an interface.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, or when the interface does not have it (`EADDRNOTAVAIL`).
+    pub fn remove_address(
+        &mut self,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header.family = match address {
+            IpAddr::V4(_) => AddressFamily::Inet,
+            IpAddr::V6(_) => AddressFamily::Inet6,
+        };
+        message.header.prefix_len = prefix;
+        message.header.index = index;
+        message.attributes = vec![AddressAttribute::Local(address)];
+        self.change(RouteNetlinkMessage::DelAddress(message), 0)
+    }
+
+    /// Removes an interface; of a pair of devices (veth(4)) the other one, too.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, when there is no such interface (`ENODEV`), or it cannot be removed.
+    pub fn remove_interface(&mut self, index: u32) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.change(RouteNetlinkMessage::DelLink(message), 0)
+    }
+
     /// Sends a request that has no answer but its confirmation.
     pub(crate) fn change(
         &mut self,

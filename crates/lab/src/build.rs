@@ -1,5 +1,7 @@
 //! Creation of the namespaces and links of a plan.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 use std::{fmt, io};
@@ -8,7 +10,7 @@ use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::{offload, packet_socket};
 use hawser_limit::{DeviceLimits, Limit, LimitError, Limiter, Limits};
-use hawser_topology::{IsdAsn, Network, Shape, Side, Underlay};
+use hawser_topology::{IsdAsn, Shape, Side};
 
 use crate::netlink::{Exempt, LOOPBACK_NAME, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, MARK, Plan, Route};
@@ -16,8 +18,6 @@ use crate::plan::{AsPlan, LinkPlan, MARK, Plan, Route};
 /// Prefix lengths of a link's addresses, for exactly two hosts (RFC 3021 and, for IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
 const LINK_PREFIX6: u8 = 127;
-/// The least MTU with which a device has IPv6 addresses (RFC 8200, section 5).
-const MIN_MTU: u32 = 1280;
 /// What passes a link's limit at once after a pause: as little as keeps the rate while the machine is not
 /// overloaded, as a link of that rate has no bursts.
 const BURST: Duration = Duration::from_millis(1);
@@ -31,136 +31,285 @@ fn making<T, E: fmt::Display>(
     result.map_err(|e| io::Error::other(format!("AS {isd_as}: cannot make {thing}: {e}")))
 }
 
-/// Creates the namespaces, one per AS in the plan's order.
+/// The namespaces of the ASes that exist.
+pub(crate) type Namespaces = BTreeMap<IsdAsn, NetNs>;
+
+/// Netlink sockets to namespaces, each opened once.
+struct Sockets<'a> {
+    namespaces: &'a Namespaces,
+    open: BTreeMap<IsdAsn, Netlink>,
+}
+
+impl<'a> Sockets<'a> {
+    fn new(namespaces: &'a Namespaces) -> Self {
+        Self {
+            namespaces,
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// The socket to the namespace of an AS.
+    fn of(&mut self, isd_as: IsdAsn) -> io::Result<&mut Netlink> {
+        match self.open.entry(isd_as) {
+            Entry::Occupied(open) => Ok(open.into_mut()),
+            Entry::Vacant(place) => {
+                let namespace = namespace(self.namespaces, isd_as)?;
+                let socket = namespace.run(Netlink::open).flatten();
+                Ok(place.insert(making(socket, isd_as, "a netlink socket")?))
+            }
+        }
+    }
+}
+
+/// The namespace of an AS.
+pub(crate) fn namespace(namespaces: &Namespaces, isd_as: IsdAsn) -> io::Result<&NetNs> {
+    let found = namespaces.get(&isd_as);
+    found.ok_or_else(|| io::Error::other(format!("AS {isd_as} has no network namespace")))
+}
+
+/// Creates the namespaces, one per AS.
 ///
 /// Calls `check` before each step, whose error ends this: the command that brings the lab up may end
 /// long before a large lab is built.
 pub(crate) fn namespaces(
     plan: &Plan,
     check: impl Fn() -> io::Result<()>,
-) -> io::Result<Vec<NetNs>> {
+) -> io::Result<Namespaces> {
     let ases = plan.ases.iter();
     ases.map(|as_| {
         check()?;
-        making(NetNs::create(), as_.isd_as, "its network namespace")
+        Ok((as_.isd_as, new_namespace(as_.isd_as)?))
     })
     .collect()
+}
+
+/// Creates the namespace of an AS.
+pub(crate) fn new_namespace(isd_as: IsdAsn) -> io::Result<NetNs> {
+    making(NetNs::create(), isd_as, "its network namespace")
 }
 
 /// Creates the contents of the namespaces: links, addresses, routes, limits. Calls `check` as
 /// [`namespaces`] does.
 pub(crate) fn links(
     plan: &Plan,
-    network: &Network,
-    namespaces: &[NetNs],
+    namespaces: &Namespaces,
     check: impl Fn() -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut sockets = Vec::with_capacity(namespaces.len());
-    for (as_, ns) in plan.ases.iter().zip(namespaces) {
-        let socket = ns.run(Netlink::open).flatten();
-        sockets.push(making(socket, as_.isd_as, "a netlink socket")?);
-    }
-    for (at, (as_, socket)) in plan.ases.iter().zip(&mut sockets).enumerate() {
+    let ases: BTreeMap<IsdAsn, &AsPlan> = plan.ases.iter().map(|a| (a.isd_as, a)).collect();
+    let mut sockets = Sockets::new(namespaces);
+    for as_ in &plan.ases {
         check()?;
-        making(host(as_, socket), as_.isd_as, "its addresses")?;
-        let made = socket.set_mtu(LOOPBACK, inner_mtu(plan, at));
-        making(made, as_.isd_as, "its network")?;
+        add_host(as_, sockets.of(as_.isd_as)?)?;
     }
     for link in &plan.links {
         check()?;
-        let [near, far] = [&link.a, &link.b].map(|end| VethEnd {
-            device: &end.device,
-            index: end.index,
-            mac: end.mac,
-        });
-        let made = sockets[link.a.owner].add_veth(&near, &far, &namespaces[link.b.owner], link.mtu);
-        making(made, plan.ases[link.a.owner].isd_as, near.device)?;
-        for end in [&link.a, &link.b] {
-            let socket = &mut sockets[end.owner];
-            let ready = socket
-                .configure(end.index)
-                .and_then(|()| socket.add_address(end.index, end.address.into(), LINK_PREFIX));
-            making(ready, plan.ases[end.owner].isd_as, &end.device)?;
+        add_devices(link, &mut sockets)?;
+    }
+    for link in &plan.links {
+        check()?;
+        for side in Side::BOTH {
+            let isd_as = link.end(side).isd_as;
+            link_up(ases[&isd_as], link, side, sockets.of(isd_as)?)?;
         }
     }
     for link in &plan.links {
         check()?;
-        for side in [Side::A, Side::B] {
-            link_up(plan, link, side, &mut sockets[link.end(side).owner])?;
-        }
-    }
-    for (i, link) in network.links.iter().enumerate() {
-        check()?;
-        set_limit(plan, namespaces, i, (&Side::BOTH, &link.shape))?;
-        if link.shape.is_emulated() {
-            divert(plan, namespaces, i)?;
+        // Both ends are alike in a lab that comes up.
+        if let Some(state) = ases[&link.a.isd_as].links.get(&link.a.id) {
+            set_limit(namespaces, link, (&Side::BOTH, &state.shape))?;
+            if state.shape.is_emulated() {
+                for side in Side::BOTH {
+                    divert(namespaces, link, side)?;
+                }
+            }
         }
     }
     Ok(())
 }
 
-/// The MTU of the loopback device, which stands for the network inside an AS: as large as SCION
-/// packets of the AS and of its links need, and no larger, so that plain IP inside an AS has packets
-/// of the same size.
-fn inner_mtu(plan: &Plan, at: usize) -> u32 {
-    let inside = u32::from(plan.ases[at].topology.mtu) + u32::from(Underlay::Ipv6.headers());
-    let ends = |link: &&LinkPlan| [&link.a, &link.b].iter().any(|end| end.owner == at);
-    let links = plan.links.iter().filter(ends).map(|link| link.mtu);
-    links.fold(inside, u32::max).max(MIN_MTU)
+/// Adds the addresses of an AS, which has no links yet.
+pub(crate) fn host(as_: &AsPlan, namespaces: &Namespaces) -> io::Result<()> {
+    add_host(as_, Sockets::new(namespaces).of(as_.isd_as)?)
+}
+
+/// Creates a link, with its limit. Its ends are up, and there are no routes over them yet.
+pub(crate) fn add_link(
+    namespaces: &Namespaces,
+    link: &LinkPlan,
+    (shape, no_offload): (&Shape, bool),
+) -> io::Result<()> {
+    let mut sockets = Sockets::new(namespaces);
+    add_devices(link, &mut sockets)?;
+    for side in Side::BOTH {
+        device_up(link, side, sockets.of(link.end(side).isd_as)?)?;
+    }
+    if no_offload {
+        for end in [&link.a, &link.b] {
+            disable_offloads_of(namespaces, end.isd_as, &[&end.device])?;
+        }
+    }
+    set_limit(namespaces, link, (&Side::BOTH, shape))
+}
+
+/// Removes a link, and what diverts plain IP from it; also one that exists in part or not at all.
+pub(crate) fn remove_link(namespaces: &Namespaces, link: &LinkPlan) -> io::Result<()> {
+    let mut sockets = Sockets::new(namespaces);
+    for end in [&link.a, &link.b] {
+        if !namespaces.contains_key(&end.isd_as) {
+            continue;
+        }
+        let socket = sockets.of(end.isd_as)?;
+        for index in [end.index, end.held().indices[0]] {
+            let removed = socket.remove_device(index);
+            making(removed, end.isd_as, format_args!("room for {}", end.device))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the devices of a link its MTU.
+pub(crate) fn set_mtu(
+    namespaces: &Namespaces,
+    link: &LinkPlan,
+    is_diverted: bool,
+) -> io::Result<()> {
+    let mut sockets = Sockets::new(namespaces);
+    for end in [&link.a, &link.b] {
+        let held = end.held().indices.into_iter().filter(|_| is_diverted);
+        let socket = sockets.of(end.isd_as)?;
+        for index in held.chain([end.index]) {
+            let set = socket.set_mtu(index, link.mtu);
+            making(set, end.isd_as, format_args!("the MTU of {}", end.device))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the network inside an AS the MTU of `to`, and adds the addresses of services that `to` has and
+/// `from` has not.
+pub(crate) fn change_host(
+    (from, to): (&AsPlan, &AsPlan),
+    namespaces: &Namespaces,
+) -> io::Result<()> {
+    let mut sockets = Sockets::new(namespaces);
+    let socket = sockets.of(to.isd_as)?;
+    let (had, has) = (from.services(), to.services());
+    let changed = || {
+        socket.set_mtu(LOOPBACK, to.inner_mtu)?;
+        for address in has.difference(&had) {
+            unless_exists(add_service(to, *address, socket))?;
+        }
+        for address in had.difference(&has) {
+            socket.remove_local(*address, from.host)?;
+        }
+        Ok(())
+    };
+    let changed: io::Result<()> = { changed }();
+    making(changed, to.isd_as, "its addresses")
+}
+
+/// Gives the host of an AS the plain-IP routes `to` in place of `from`; those over devices that are
+/// down follow when these come up.
+pub(crate) fn set_routes(
+    as_: &AsPlan,
+    (from, to): (&[Route], &[Route]),
+    is_up: impl Fn(u32) -> bool,
+    namespaces: &Namespaces,
+) -> io::Result<()> {
+    let mut sockets = Sockets::new(namespaces);
+    let socket = sockets.of(as_.isd_as)?;
+    let added: Vec<Route> = to.iter().copied().filter(|r| is_up(r.index)).collect();
+    let made = socket.add_routes(&added, as_.host);
+    making(made, as_.isd_as, "its routes")?;
+    // A route that another one has replaced is gone.
+    let stays: BTreeSet<_> = added.iter().map(|route| route.to).collect();
+    for route in from.iter().filter(|route| !stays.contains(&route.to)) {
+        let removed = socket.remove_route(route, as_.host);
+        making(removed, as_.isd_as, "its routes")?;
+    }
+    Ok(())
+}
+
+/// Creates the two devices of a link, which are down, with their IPv4 addresses.
+fn add_devices(link: &LinkPlan, sockets: &mut Sockets<'_>) -> io::Result<()> {
+    let [near, far] = [&link.a, &link.b].map(|end| VethEnd {
+        device: &end.device,
+        index: end.index,
+        mac: end.mac,
+    });
+    let far_namespace = namespace(sockets.namespaces, link.b.isd_as)?;
+    let socket = sockets.of(link.a.isd_as)?;
+    let made = socket.add_veth(&near, &far, far_namespace, link.mtu);
+    making(made, link.a.isd_as, near.device)?;
+    for end in [&link.a, &link.b] {
+        let socket = sockets.of(end.isd_as)?;
+        let ready = socket
+            .configure(end.index)
+            .and_then(|()| socket.add_address(end.index, end.address.into(), LINK_PREFIX));
+        making(ready, end.isd_as, &end.device)?;
+    }
+    Ok(())
 }
 
 /// Switches off what carries many packets as one, on the links and between each AS's host and its
 /// routers, which share a namespace.
-pub(crate) fn disable_offloads(plan: &Plan, namespaces: &[NetNs]) -> io::Result<()> {
-    for (at, (as_, namespace)) in plan.ases.iter().zip(namespaces).enumerate() {
+pub(crate) fn disable_offloads(plan: &Plan, namespaces: &Namespaces) -> io::Result<()> {
+    for as_ in &plan.ases {
         let ends = plan.links.iter().flat_map(|link| [&link.a, &link.b]);
-        let own = ends.filter(|end| end.owner == at);
+        let own = ends.filter(|end| end.isd_as == as_.isd_as);
         let devices = own.map(|end| end.device.as_str()).chain([LOOPBACK_NAME]);
-        let disabled = namespace.run(|| devices.into_iter().try_for_each(offload::disable));
-        making(disabled.flatten(), as_.isd_as, "devices without offloads")?;
+        let devices: Vec<&str> = devices.collect();
+        disable_offloads_of(namespaces, as_.isd_as, &devices)?;
     }
     Ok(())
 }
 
+/// As [`disable_offloads`], for these devices of an AS.
+pub(crate) fn disable_offloads_of(
+    namespaces: &Namespaces,
+    isd_as: IsdAsn,
+    devices: &[&str],
+) -> io::Result<()> {
+    let namespace = namespace(namespaces, isd_as)?;
+    let disabled = namespace.run(|| {
+        devices
+            .iter()
+            .try_for_each(|device| offload::disable(device))
+    });
+    making(disabled.flatten(), isd_as, "devices without offloads")
+}
+
 /// Adds the addresses of a host, its routers and its control service.
-fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
-    socket.configure(LOOPBACK)?;
-    socket.set_up(LOOPBACK, true)?;
-    socket.add_address(LOOPBACK, as_.host.into(), 32)?;
-    if let Some(host) = as_.host6 {
-        socket.add_address(LOOPBACK, host.into(), 128)?;
-    }
-    for router in &as_.routers {
-        match (router.address, as_.host6) {
-            (IpAddr::V4(address), _) => socket.add_local(address, as_.host)?,
-            (IpAddr::V6(address), Some(host)) => socket.add_local6(address, host)?,
-            (IpAddr::V6(_), None) => return Err(io::ErrorKind::AddrNotAvailable.into()),
+fn add_host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
+    let mut add = || {
+        socket.configure(LOOPBACK)?;
+        socket.set_up(LOOPBACK, true)?;
+        socket.add_address(LOOPBACK, as_.host.into(), 32)?;
+        if let Some(host) = as_.host6 {
+            socket.add_address(LOOPBACK, host.into(), 128)?;
         }
+        for address in as_.services() {
+            add_service(as_, address, socket)?;
+        }
+        socket.set_mtu(LOOPBACK, as_.inner_mtu)
+    };
+    making(add(), as_.isd_as, "its addresses")
+}
+
+/// Adds the address of a router or the control service.
+fn add_service(as_: &AsPlan, address: IpAddr, socket: &mut Netlink) -> io::Result<()> {
+    match (address, as_.host6) {
+        (IpAddr::V4(address), _) => socket.add_local(address, as_.host),
+        (IpAddr::V6(address), Some(host)) => socket.add_local6(address, host),
+        (IpAddr::V6(_), None) => Err(io::ErrorKind::AddrNotAvailable.into()),
     }
-    Ok(())
 }
 
 /// Brings one end of a link up, and restores what the kernel removes when a device goes down: its
 /// IPv6 address, its neighbour and the routes over it. Existing entries are kept.
-fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io::Result<()> {
-    let (end, far) = (link.end(side), link.end(side.other()));
-    let as_ = &plan.ases[end.owner];
-    making(socket.set_up(end.index, true), as_.isd_as, &end.device)?;
-    if let Some(address) = end.address6 {
-        let made = unless_exists(socket.add_address(end.index, address.into(), LINK_PREFIX6));
-        making(made, as_.isd_as, format_args!("its address {address}"))?;
-    }
-    let plain = IpAddr::from(far.address);
-    for address in [Some(plain), far.address6.map(IpAddr::from)] {
-        let made = address.map_or(Ok(()), |there| {
-            socket.add_neighbour(end.index, there, far.mac)
-        });
-        making(
-            made,
-            as_.isd_as,
-            format_args!("the neighbour of {}", end.device),
-        )?;
-    }
+fn link_up(as_: &AsPlan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io::Result<()> {
+    let end = link.end(side);
+    device_up(link, side, socket)?;
     let over = |route: &&Route| route.index == end.index;
     let routes: Vec<Route> = as_.routes.iter().filter(over).copied().collect();
     let made = socket.add_routes(&routes, as_.host);
@@ -171,43 +320,60 @@ fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io
     )
 }
 
-/// Diverts what both ends of a link are to send to the emulators of their ASes, except SCION's
-/// underlay. May be done once for a link.
-pub(crate) fn divert(plan: &Plan, namespaces: &[NetNs], link: usize) -> io::Result<()> {
-    for side in [Side::A, Side::B] {
-        let link = &plan.links[link];
-        let (end, far) = (link.end(side), link.end(side.other()));
-        let (held, namespace) = (end.held(), &namespaces[end.owner]);
-        let ends = [0, 1].map(|i| VethEnd {
-            device: &held.devices[i],
-            index: held.indices[i],
-            mac: held.macs[i],
+/// Brings one end of a link up, with its addresses and its neighbour.
+fn device_up(link: &LinkPlan, side: Side, socket: &mut Netlink) -> io::Result<()> {
+    let (end, far) = (link.end(side), link.end(side.other()));
+    making(socket.set_up(end.index, true), end.isd_as, &end.device)?;
+    if let Some(address) = end.address6 {
+        let made = unless_exists(socket.add_address(end.index, address.into(), LINK_PREFIX6));
+        making(made, end.isd_as, format_args!("its address {address}"))?;
+    }
+    let plain = IpAddr::from(far.address);
+    for address in [Some(plain), far.address6.map(IpAddr::from)] {
+        let made = address.map_or(Ok(()), |there| {
+            socket.add_neighbour(end.index, there, far.mac)
         });
-        let exempt = Exempt {
-            mark: MARK,
-            udp_to: far.address,
-            udp_to6: far.address6,
-        };
-        let diverted = namespace.run(|| {
-            let mut socket = Netlink::open()?;
-            socket.add_veth(&ends[0], &ends[1], namespace, link.mtu)?;
-            for index in held.indices {
-                socket.configure(index)?;
-                socket.set_up(index, true)?;
-            }
-            if !packet_socket::carries_udp_segments() {
-                offload::disable(ends[0].device)?;
-            }
-            socket.divert(end.index, held.indices[0], &exempt)
-        });
-        let isd_as = plan.ases[end.owner].isd_as;
         making(
-            diverted.flatten(),
-            isd_as,
-            format_args!("the emulation of {}", end.device),
+            made,
+            end.isd_as,
+            format_args!("the neighbour of {}", end.device),
         )?;
     }
     Ok(())
+}
+
+/// Diverts what one end of a link is to send to the emulator of its AS, except SCION's underlay. May be
+/// done once for an end.
+pub(crate) fn divert(namespaces: &Namespaces, link: &LinkPlan, side: Side) -> io::Result<()> {
+    let (end, far) = (link.end(side), link.end(side.other()));
+    let (held, namespace) = (end.held(), namespace(namespaces, end.isd_as)?);
+    let ends = [0, 1].map(|i| VethEnd {
+        device: &held.devices[i],
+        index: held.indices[i],
+        mac: held.macs[i],
+    });
+    let exempt = Exempt {
+        mark: MARK,
+        udp_to: far.address,
+        udp_to6: far.address6,
+    };
+    let diverted = namespace.run(|| {
+        let mut socket = Netlink::open()?;
+        socket.add_veth(&ends[0], &ends[1], namespace, link.mtu)?;
+        for index in held.indices {
+            socket.configure(index)?;
+            socket.set_up(index, true)?;
+        }
+        if !packet_socket::carries_udp_segments() {
+            offload::disable(ends[0].device)?;
+        }
+        socket.divert(end.index, held.indices[0], &exempt)
+    });
+    making(
+        diverted.flatten(),
+        end.isd_as,
+        format_args!("the emulation of {}", end.device),
+    )
 }
 
 /// Ignores the error that an address exists, as when a link that is partly up is brought up again.
@@ -218,21 +384,20 @@ fn unless_exists(made: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Sets both ends of a link up or down.
+/// Sets both ends of a link between the ASes `of_a` and `of_b` up or down.
 pub(crate) fn set_link_up(
-    plan: &Plan,
-    namespaces: &[NetNs],
-    link: usize,
+    namespaces: &Namespaces,
+    link: &LinkPlan,
+    [of_a, of_b]: [&AsPlan; 2],
     up: bool,
 ) -> io::Result<()> {
-    for side in [Side::A, Side::B] {
-        let end = plan.links[link].end(side);
-        let isd_as = plan.ases[end.owner].isd_as;
-        let socket = namespaces[end.owner].run(Netlink::open).flatten();
-        let mut socket = making(socket, isd_as, "a netlink socket")?;
+    let mut sockets = Sockets::new(namespaces);
+    for (side, as_) in [(Side::A, of_a), (Side::B, of_b)] {
+        let end = link.end(side);
+        let socket = sockets.of(end.isd_as)?;
         match up {
-            true => link_up(plan, &plan.links[link], side, &mut socket)?,
-            false => making(socket.set_up(end.index, false), isd_as, &end.device)?,
+            true => link_up(as_, link, side, socket)?,
+            false => making(socket.set_up(end.index, false), end.isd_as, &end.device)?,
         }
     }
     Ok(())
@@ -240,9 +405,8 @@ pub(crate) fn set_link_up(
 
 /// Sets the limit of these ends of a link to that of a shape, and changes only what differs.
 pub(crate) fn set_limit(
-    plan: &Plan,
-    namespaces: &[NetNs],
-    link: usize,
+    namespaces: &Namespaces,
+    link: &LinkPlan,
     (sides, shape): (&[Side], &Shape),
 ) -> io::Result<()> {
     // A link's device carries nothing else: the limit is that of all its traffic.
@@ -257,251 +421,19 @@ pub(crate) fn set_limit(
         ..DeviceLimits::default()
     };
     for &side in sides {
-        let end = plan.links[link].end(side);
-        let isd_as = plan.ases[end.owner].isd_as;
+        let end = link.end(side);
         let thing = format_args!("the limit of {}", end.device);
         let wanted = [(end.device.clone(), wanted.clone())].into();
         let apply = || Limiter::open()?.apply(&wanted)?.all();
-        let applied: Result<_, LimitError> =
-            making(namespaces[end.owner].run(apply), isd_as, thing)?;
-        making(applied, isd_as, thing)?;
+        let applied: Result<_, LimitError> = making(
+            namespace(namespaces, end.isd_as)?.run(apply),
+            end.isd_as,
+            thing,
+        )?;
+        making(applied, end.isd_as, thing)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use hawser_kernel::namespace::is_privileged;
-
-    use super::*;
-
-    #[test]
-    fn building_ends_when_nobody_waits_for_it() {
-        let plan = Plan::of(&Network::ready("fig7a").unwrap()).unwrap();
-        let asked = std::cell::Cell::new(0);
-        let gone = || {
-            asked.set(asked.get() + 1);
-            Err(io::Error::other("the command has ended"))
-        };
-        // Before the first step, so that the test needs no rights.
-        let error = namespaces(&plan, gone).unwrap_err();
-        assert_eq!(
-            (error.to_string().as_str(), asked.get()),
-            ("the command has ended", 1)
-        );
-    }
-
-    #[test]
-    fn limits_are_set_on_both_ends_and_removed() {
-        if !is_privileged() {
-            eprintln!("skipped: needs root");
-            return;
-        }
-        let network = Network::ready("fig4").unwrap();
-        let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan, || Ok(())).unwrap();
-        links(&plan, &network, &namespaces, || Ok(())).unwrap();
-        let rates = || {
-            [&plan.links[0].a, &plan.links[0].b].map(|end| {
-                let read = || Limiter::open()?.read(&end.device);
-                let limits: Result<_, LimitError> = namespaces[end.owner].run(read).unwrap();
-                limits.unwrap().first().map(|limit| limit.rate)
-            })
-        };
-        let rate = network.links[0].shape.rate;
-        assert_eq!(rates(), [rate, rate]);
-        let shape = Shape {
-            rate: Some(7_000_000),
-            ..Shape::default()
-        };
-        set_limit(&plan, &namespaces, 0, (&Side::BOTH, &shape)).unwrap();
-        assert_eq!(rates(), [Some(7_000_000); 2]);
-        let slow = Shape {
-            rate: Some(1_000_000),
-            ..Shape::default()
-        };
-        set_limit(&plan, &namespaces, 0, (&[Side::B], &slow)).unwrap();
-        assert_eq!(rates(), [Some(7_000_000), Some(1_000_000)]);
-        set_limit(&plan, &namespaces, 0, (&Side::BOTH, &Shape::default())).unwrap();
-        assert_eq!(rates(), [None; 2]);
-    }
-
-    #[test]
-    fn the_network_inside_an_as_has_its_mtu() {
-        let mut network = Network::ready("fig4").unwrap();
-        network.ases[0].mtu = 9000;
-        network.links[0].mtu = 4000;
-        let plan = Plan::of(&network).unwrap();
-        assert_eq!(inner_mtu(&plan, 0), 9000 + 48);
-        assert_eq!(inner_mtu(&plan, 1), 4000 + 28);
-        if !is_privileged() {
-            eprintln!("skipped: needs root");
-            return;
-        }
-        let namespaces = namespaces(&plan, || Ok(())).unwrap();
-        links(&plan, &network, &namespaces, || Ok(())).unwrap();
-        let host = plan.ases[1].host;
-        let send = || {
-            let socket = std::net::UdpSocket::bind((host, 0)).unwrap();
-            let value = libc::IP_PMTUDISC_DO;
-            let (level, name) = (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
-            hawser_kernel::socket::set_option(&socket, level, name, value).unwrap();
-            [4000, 4001].map(|size| socket.send_to(&vec![0; size], (host, 9)).is_ok())
-        };
-        assert_eq!(namespaces[1].run(send).unwrap(), [true, false]);
-    }
-
-    #[test]
-    fn without_offloads_each_packet_arrives_by_itself() {
-        use std::net::UdpSocket;
-        use std::time::Duration;
-
-        use hawser_kernel::socket::set_option;
-        if !is_privileged() {
-            eprintln!("skipped: needs root");
-            return;
-        }
-        const SEGMENT: usize = 1000;
-        let network = Network::ready("fig4").unwrap();
-        let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan, || Ok(())).unwrap();
-        links(&plan, &network, &namespaces, || Ok(())).unwrap();
-        // Sends a packet of three segments, and returns the lengths in which they arrive. What is
-        // sent while a device comes up may be lost.
-        let cross = |from: usize, to: usize| {
-            let [source, target] = [from, to].map(|at| plan.ases[at].host);
-            let bind = |at: usize, host| {
-                let socket = namespaces[at].run(|| UdpSocket::bind((host, 0)).unwrap());
-                socket.unwrap()
-            };
-            let (speaker, listener) = (bind(from, source), bind(to, target));
-            let set = |socket, name, value| set_option(socket, libc::SOL_UDP, name, value);
-            set(&speaker, libc::UDP_SEGMENT, SEGMENT as i32).unwrap();
-            set(&listener, libc::UDP_GRO, 1).unwrap();
-            let patience = Some(Duration::from_millis(100));
-            listener.set_read_timeout(patience).unwrap();
-            let address = listener.local_addr().unwrap();
-            let mut buffer = [0; 4 * SEGMENT];
-            let first = loop {
-                speaker.send_to(&[0; 3 * SEGMENT], address).unwrap();
-                if let Ok(length) = listener.recv(&mut buffer) {
-                    break length;
-                }
-            };
-            let mut lengths = vec![first];
-            while lengths.iter().sum::<usize>() < 3 * SEGMENT {
-                lengths.push(listener.recv(&mut buffer).unwrap());
-            }
-            lengths
-        };
-        for ends in [(0, 1), (0, 0)] {
-            assert_eq!(cross(ends.0, ends.1), [3 * SEGMENT]);
-        }
-        disable_offloads(&plan, &namespaces).unwrap();
-        for ends in [(0, 1), (0, 0)] {
-            assert_eq!(cross(ends.0, ends.1), [SEGMENT; 3]);
-        }
-        // A link that was down has no offloads afterwards either.
-        for up in [false, true] {
-            set_link_up(&plan, &namespaces, 0, up).unwrap();
-        }
-        for (at, device) in [&plan.links[0].a, &plan.links[0].b].into_iter().enumerate() {
-            let active = namespaces[at].run(|| offload::active(&device.device));
-            assert_eq!(active.unwrap().unwrap(), [""; 0]);
-        }
-    }
-
-    /// The states of an AS's neighbour entries, as `ATF_` flags of arp(7).
-    fn neighbours(namespace: &NetNs) -> Vec<String> {
-        let table = || std::fs::read_to_string("/proc/thread-self/net/arp").unwrap();
-        let table = namespace.run(table).unwrap();
-        let flags = table.lines().skip(1).map(|line| {
-            let mut fields = line.split_ascii_whitespace();
-            fields.nth(2).unwrap().to_owned()
-        });
-        flags.collect()
-    }
-
-    #[test]
-    fn neighbours_do_not_count_in_the_table_of_all_namespaces() {
-        const PERMANENT: &str = "0x6";
-        if !is_privileged() {
-            eprintln!("skipped: needs root");
-            return;
-        }
-        let network = Network::ready("fig7a").unwrap();
-        let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan, || Ok(())).unwrap();
-        links(&plan, &network, &namespaces, || Ok(())).unwrap();
-        let all_permanent = || {
-            for (at, namespace) in namespaces.iter().enumerate() {
-                let ends = plan.links.iter().flat_map(|link| [&link.a, &link.b]);
-                let own = ends.filter(|end| end.owner == at).count();
-                assert_eq!(neighbours(namespace), vec![PERMANENT; own]);
-            }
-        };
-        all_permanent();
-        for up in [false, true] {
-            set_link_up(&plan, &namespaces, 0, up).unwrap();
-        }
-        all_permanent();
-    }
-
-    #[test]
-    fn addresses_and_routes_are_restored_with_a_link() {
-        use std::net::UdpSocket;
-        use std::time::Duration;
-        if !is_privileged() {
-            eprintln!("skipped: needs root");
-            return;
-        }
-        let mut network = Network::ready("fig4").unwrap();
-        for link in &mut network.links {
-            link.underlay = hawser_topology::Underlay::Ipv6;
-        }
-        let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan, || Ok(())).unwrap();
-        links(&plan, &network, &namespaces, || Ok(())).unwrap();
-        let [a, b] = &plan.ases[..] else {
-            panic!("{plan:?}");
-        };
-        // The plain-IP route uses one of the two links.
-        let route = a.routes[0].index;
-        let at = plan.links.iter().position(|l| l.a.index == route).unwrap();
-        let link = &plan.links[at];
-        // Sends until a packet arrives: packets sent while a device comes up may be lost.
-        let cross = |from: IpAddr, to: IpAddr| {
-            let bind = |at: usize, address| {
-                let socket = namespaces[at].run(|| UdpSocket::bind(address).unwrap());
-                socket.unwrap()
-            };
-            let (speaker, listener) = (bind(0, (from, 0)), bind(1, (to, 7000)));
-            let patience = Some(Duration::from_millis(20));
-            listener.set_read_timeout(patience).unwrap();
-            while speaker.send_to(b"over", (to, 7000)).is_err()
-                || listener.recv_from(&mut [0; 8]).is_err()
-            {}
-        };
-        let under = || cross(link.a.underlay(), link.b.underlay());
-        let plain = || cross(a.host.into(), b.host.into());
-        under();
-        plain();
-
-        set_link_up(&plan, &namespaces, at, false).unwrap();
-        let speaker = namespaces[0].run(|| UdpSocket::bind((a.host, 0)).unwrap());
-        let error = speaker
-            .unwrap()
-            .send_to(b"over", (b.host, 7000))
-            .unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NetworkUnreachable);
-        set_link_up(&plan, &namespaces, at, true).unwrap();
-        under();
-        plain();
-        // Setting a link up again has no effect.
-        set_link_up(&plan, &namespaces, at, true).unwrap();
-        let read = || Limiter::open()?.read(&link.a.device);
-        let limits: Result<_, LimitError> = namespaces[0].run(read).unwrap();
-        let rate = limits.unwrap().first().map(|limit| limit.rate);
-        assert_eq!(rate, network.links[at].shape.rate);
-    }
-}
+mod tests;

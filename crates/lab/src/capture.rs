@@ -25,7 +25,10 @@ impl Lab {
         let Some((index, side)) = network.link_at(isd_as, id) else {
             return Err(crate::link::unknown(&network, isd_as, id));
         };
-        let device = &state.links[index].end(side).device;
+        let Some((known, side_of)) = state.link_at(isd_as, id) else {
+            return Err(crate::link::unknown(&network, isd_as, id));
+        };
+        let device = &known.end(side_of).device;
         let link = &network.links[index];
         let name = |end: &End| format!("{}#{}", end.isd_as, end.id);
         let interface = CaptureInterface {

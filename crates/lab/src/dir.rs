@@ -26,6 +26,11 @@ impl LabDir {
         self.0.join("network.json")
     }
 
+    /// The file with the network that the lab is being changed to.
+    fn next(&self) -> PathBuf {
+        self.0.join("next.json")
+    }
+
     /// The file with the [`LabState`].
     fn state(&self) -> PathBuf {
         self.0.join("state.json")
@@ -89,6 +94,26 @@ impl LabDir {
 
     pub fn write_network(&self, network: &Network) -> Result<(), FileError> {
         network.write_json(&self.network())
+    }
+
+    /// The network that the lab is being changed to.
+    pub fn read_next(&self) -> Result<Network, FileError> {
+        Network::read_json(&self.next()).map_err(|error| self.with_remedy(error))
+    }
+
+    pub fn write_next(&self, network: &Network) -> Result<(), FileError> {
+        network.write_json(&self.next())
+    }
+
+    /// The lab is no longer being changed.
+    pub fn remove_next(&self) -> Result<(), FileError> {
+        let path = self.next();
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(FileError::at(&path)(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn read_settings(&self) -> Result<Settings, FileError> {

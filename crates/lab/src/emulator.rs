@@ -153,6 +153,10 @@ impl Element {
                 self.set_link(id, &state)?;
                 Reply::Done
             }
+            Request::RemoveLink { id } => {
+                self.links.remove(&id);
+                Reply::Done
+            }
             Request::Counters => {
                 let links = self.links.iter_mut();
                 let counters = links.map(|(id, link)| Ok((*id, link.counters()?)));

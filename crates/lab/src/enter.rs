@@ -83,8 +83,8 @@ impl Lab {
 
     /// The network namespace of an AS, and the lab's user namespace if this process is not in it.
     fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), LabError> {
-        let owner = self.dir.read_state()?.require(isd_as)?;
-        let request = Request::Enter { owner };
+        self.dir.read_state()?.require(isd_as)?;
+        let request = Request::Enter { isd_as };
         let (reply, fds) = protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
         let mut fds = fds.into_iter();
         let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {

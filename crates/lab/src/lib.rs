@@ -17,7 +17,9 @@
 //! topology says `underlay: UDP/IPv6`, SCION runs over IPv6: hosts have `fd00:0:0:n::1`, routers
 //! and services `fd00:0:0:n::fe` and below, links pairs of `fd00:0:1::/48`. Hosts always reach each
 //! other by plain IPv4 too, over the fewest links, so that TCP can be compared with SCION. A process
-//! per AS, its emulator, gives plain IP the links' delay, jitter and loss.
+//! per AS, its emulator, gives plain IP the links' delay, jitter and loss. In a lab that was changed while
+//! it ran ([`Lab::apply`]) parts that stayed have the addresses that they had, and n of an AS that came
+//! later is the lowest number that was free.
 //!
 //! [`Network`]: hawser_topology::Network
 //!
@@ -28,12 +30,15 @@
 //! is killed, the kernel ends the services with it.
 //!
 //! The lock of a lab is a file beside its folder (flock(2)); nothing in memory is locked. [`Lab::up`],
-//! [`Lab::down`], [`Lab::sweep`] and changes of links hold it for all of their work, also while they wait
+//! [`Lab::down`], [`Lab::sweep`] and changes of the lab hold it for all of their work, also while they wait
 //! for the supervisor. So the supervisor takes it only after it has closed its socket.
 
+mod announce;
+mod apply;
 mod bfd;
 mod build;
 mod capture;
+mod change;
 mod dir;
 mod down;
 mod emulator;
@@ -59,7 +64,9 @@ mod supervisor;
 mod sweep;
 mod up;
 
+pub use self::apply::{Applied, ApplyError};
 pub use self::capture::{Capture, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
+pub use self::change::LabStep;
 pub use self::down::DownProgress;
 pub use self::emulator::{PlainIp, emulate};
 pub use self::error::{DownError, LabError};

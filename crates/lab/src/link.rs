@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use hawser_control::live as control;
-use hawser_router::live as router;
 use hawser_topology::{End, IsdAsn, Link, LinkState, Network, Shape, Side};
 
 use crate::error::LabError;
+use crate::plan::LinkId;
 use crate::protocol::{self, Request};
-use crate::state::{AsState, LabState, Service};
-use crate::{Lab, bfd, emulator};
+use crate::state::LabState;
+use crate::{Lab, announce, bfd};
 
 /// Longest wait for the supervisor, which answers commands one by one.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -118,7 +118,7 @@ impl Lab {
 
         // The supervisor comes first, because it may refuse the change.
         let request = Request::SetLink {
-            link: index,
+            link: LinkId::of(link),
             sides: sides.clone(),
             state: wanted,
         };
@@ -163,16 +163,9 @@ impl Lab {
     ) -> Vec<String> {
         let mut failures = Vec::new();
         for end in ends {
-            let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
-                continue;
-            };
-            match self.announce_to_router(as_, end, wanted) {
-                // A router that the user runs may have no such socket, or may not run yet.
-                Err(_) if as_.no_router => {}
-                result => failures.extend(result.err()),
-            }
-            if as_.emulates {
-                failures.extend(self.announce_to_emulator(as_, end, wanted).err());
+            if let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) {
+                let interface = (end.isd_as, end.id);
+                failures.extend(announce::to_end(&self.dir, as_, interface, wanted));
             }
         }
         failures
@@ -194,52 +187,6 @@ impl Lab {
             }
         }
         failures
-    }
-
-    /// Announces the change of a link to the emulator at one end.
-    fn announce_to_emulator(
-        &self,
-        as_: &AsState,
-        end: &End,
-        wanted: LinkState,
-    ) -> Result<(), String> {
-        let request = emulator::Request::SetLink {
-            id: end.id,
-            state: wanted,
-        };
-        let socket = self.dir.as_dir(as_.isd_as).emulator_socket();
-        match emulator::call(&socket, &request) {
-            Ok(emulator::Reply::Done) => Ok(()),
-            Ok(other) => Err(format!("emulator of {}: {other:?}", as_.isd_as)),
-            Err(e) => Err(e.to_string()),
-        }
-    }
-
-    /// Announces the change of a link to the router at one end.
-    fn announce_to_router(
-        &self,
-        as_: &AsState,
-        end: &End,
-        wanted: LinkState,
-    ) -> Result<(), String> {
-        let dir = self.dir.as_dir(as_.isd_as);
-        let topology = dir.topology().map_err(|e| e.to_string())?;
-        let index = as_.routers.iter().position(|router| {
-            let router = topology.border_routers.get(&router.name);
-            router.is_some_and(|router| router.interfaces.contains_key(&end.id))
-        });
-        let index =
-            index.ok_or_else(|| format!("no router of {} has the interface {end}", as_.isd_as))?;
-        let service = Service::Router(index);
-        let request = router::Request::SetLink {
-            id: end.id,
-            state: wanted,
-        };
-        match router::call(&as_.socket(&dir, service), &request) {
-            Ok(router::Reply::Done) => Ok(()),
-            Ok(other) => Err(format!("{}: {other:?}", as_.service_name(service))),
-            Err(e) => Err(e.to_string()),
-        }
     }
 
     /// Waits for the BFD session of a link. Returns what failed.

@@ -165,6 +165,39 @@ impl Netlink {
         Ok(self.0.batch(requests, NLM_F_CREATE | NLM_F_REPLACE)?)
     }
 
+    /// Removes an address that [`Netlink::add_local`] or [`Netlink::add_local6`] added, if it is there;
+    /// `source` is the IPv4 address of the host.
+    pub fn remove_local(&mut self, address: IpAddr, source: Ipv4Addr) -> io::Result<()> {
+        let removed = match address {
+            IpAddr::V4(_) => {
+                let message = local_route(address, source.into());
+                self.request(RouteNetlinkMessage::DelRoute(message), 0)
+            }
+            // The kernel removes the routes of an address with it.
+            IpAddr::V6(_) => self
+                .0
+                .remove_address(LOOPBACK, address, 128)
+                .map_err(Into::into),
+        };
+        unless(removed, &[Errno::SRCH, Errno::ADDRNOTAVAIL])
+    }
+
+    /// Removes a route, if it is there.
+    pub fn remove_route(&mut self, of: &Route, source: Ipv4Addr) -> io::Result<()> {
+        let mut message = route(of.to.into(), source.into(), of.index);
+        let via = RouteAttribute::Gateway(RouteAddress::Inet(of.via));
+        message.attributes.push(via);
+        let removed = self.request(RouteNetlinkMessage::DelRoute(message), 0);
+        // It goes with its device.
+        unless(removed, &[Errno::SRCH, Errno::NODEV])
+    }
+
+    /// Removes a device, if it is there; of a pair the other one, too.
+    pub fn remove_device(&mut self, index: u32) -> io::Result<()> {
+        let removed = self.0.remove_interface(index).map_err(Into::into);
+        unless(removed, &[Errno::NODEV])
+    }
+
     fn create(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
     }
@@ -172,6 +205,14 @@ impl Netlink {
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.0.request(message, flags)?;
         Ok(())
+    }
+}
+
+/// Ignores these errors.
+fn unless(result: io::Result<()>, ignored: &[Errno]) -> io::Result<()> {
+    match result {
+        Err(error) if Errno::from_io_error(&error).is_some_and(|e| ignored.contains(&e)) => Ok(()),
+        other => other,
     }
 }
 

@@ -8,31 +8,35 @@ use std::time::Duration;
 
 use hawser_kernel::rpc;
 use hawser_limit::LimitReading;
-use hawser_topology::{LinkState, Side};
+use hawser_topology::{IsdAsn, LinkState, Side};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
+use crate::change::Step;
 use crate::error::LabError;
+use crate::plan::LinkId;
 use crate::state::Service;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Requests the namespaces of the AS at that index in the network.
-    Enter { owner: usize },
+    /// Requests the namespaces of an AS.
+    Enter { isd_as: IsdAsn },
     /// Requests the limits of all links, with counters.
     Limits,
-    /// Changes the limit on these ends of the link at that index in the network, and sets its devices
-    /// up or down.
+    /// Changes the limit on these ends of a link, and sets its devices up or down.
     SetLink {
-        link: usize,
+        link: LinkId,
         sides: Vec<Side>,
         state: LinkState,
     },
     /// Requests the history of the services that have ended at least once.
     Services,
-    /// Restarts a service of the AS at that index in the network. The reply comes when the service
-    /// is ready.
-    Restart { owner: usize, service: Service },
+    /// Restarts a service of an AS. The reply comes when the service is ready.
+    Restart { isd_as: IsdAsn, service: Service },
+    /// Requests the steps that make the lab one of the network in the file `next.json`.
+    Plan,
+    /// Carries out a step towards the network in `next.json`, which must be one of the planned.
+    Step(Step),
     /// Ends all processes of the lab, then the supervisor itself.
     Stop,
 }
@@ -41,8 +45,14 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// Comes with the network namespace, and the lab's user namespace if there is one.
     Entered,
-    /// For each link, in the network's order, the limits of its two ends.
-    Limits(Vec<[Option<LimitState>; 2]>),
+    /// For each link the limits of its two ends.
+    Limits(Vec<(LinkId, [Option<LimitState>; 2])>),
+    /// The steps, in their order.
+    Steps(Vec<Step>),
+    /// A step was carried out; perhaps a part of it is left to the user.
+    Stepped {
+        note: Option<String>,
+    },
     Services(Vec<History>),
     Done,
     Error {
@@ -82,7 +92,7 @@ impl LimitState {
 /// The history of a service that has ended without a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
-    pub owner: usize,
+    pub isd_as: IsdAsn,
     pub service: Service,
     /// How it ended the last time: `exit status: 1`, `signal: 9 (SIGKILL)`.
     pub ended: String,

@@ -39,7 +39,7 @@ impl Lab {
         let as_ = &state.ases[owner];
         let mut restarted = Vec::new();
         for service in services(as_, which)? {
-            let request = Request::Restart { owner, service };
+            let request = Request::Restart { isd_as, service };
             protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
             restarted.push(as_.service_name(service));
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_kernel::namespace::NetNsId;
-use hawser_topology::{AsDir, IsdAsn};
+use hawser_topology::{AsDir, IsdAsn, Side};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
@@ -75,9 +75,9 @@ pub(crate) struct LabState {
     pub supervisor: ProcessId,
     /// Whether the lab has a separate user namespace.
     pub rootless: bool,
-    /// In the order of the network.
+    /// In the order of the network, unless the lab is being changed.
     pub ases: Vec<AsState>,
-    /// In the order of the network.
+    /// In the order of the network, unless the lab is being changed.
     pub links: Vec<LinkPlan>,
 }
 
@@ -218,6 +218,23 @@ impl LabState {
     /// The index of an AS in [`LabState::ases`].
     pub fn find(&self, isd_as: IsdAsn) -> Option<usize> {
         self.ases.iter().position(|a| a.isd_as == isd_as)
+    }
+
+    /// The AS with this number.
+    pub fn as_mut(&mut self, isd_as: IsdAsn) -> Option<&mut AsState> {
+        self.ases.iter_mut().find(|as_| as_.isd_as == isd_as)
+    }
+
+    /// The link at an interface, with the side of the interface.
+    pub fn link_at(&self, isd_as: IsdAsn, id: u16) -> Option<(&LinkPlan, Side)> {
+        self.links.iter().find_map(|link| {
+            let mut sides = Side::BOTH.into_iter();
+            let side = sides.find(|side| {
+                let end = link.end(*side);
+                (end.isd_as, end.id) == (isd_as, id)
+            });
+            Some((link, side?))
+        })
     }
 
     /// Like [`LabState::find`], but fails if the lab has no such AS.

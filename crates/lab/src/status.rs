@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::emulator::{self, PlainIp};
 use crate::error::LabError;
-use crate::plan::EndPlan;
+use crate::plan::{EndPlan, LinkId, LinkPlan};
 use crate::process::ProcessId;
 use crate::protocol::{self, History, LimitState, Reply, Request};
 use crate::state::{AsState, RouterState, Service};
@@ -170,8 +170,8 @@ impl Lab {
             _ => Vec::new(),
         };
         let limits = match running.then(|| self.ask(&Request::Limits)) {
-            Some(Some(Reply::Limits(limits))) => limits,
-            _ => Vec::new(),
+            Some(Some(Reply::Limits(limits))) => limits.into_iter().collect(),
+            _ => BTreeMap::new(),
         };
         // The counters of each router of each AS.
         let counters = state.ases.iter().map(|as_| {
@@ -183,9 +183,14 @@ impl Lab {
 
         let of_this_boot = state.is_of_this_boot().unwrap_or(false);
         let mut ases = Vec::with_capacity(state.ases.len());
-        for (owner, (at, as_)) in state.ases.iter().zip(&network.ases).enumerate() {
+        for as_ in &network.ases {
+            // A lab that is being changed may lack it.
+            let Some(owner) = state.find(as_.isd_as) else {
+                continue;
+            };
+            let at = &state.ases[owner];
             let process = |process, service| {
-                let is_of = |h: &&History| h.owner == owner && h.service == service;
+                let is_of = |h: &&History| h.isd_as == as_.isd_as && h.service == service;
                 let history = histories.iter().find(is_of);
                 let ours = at.services().contains(&service);
                 let status = process_status(process, ours, of_this_boot, history);
@@ -216,10 +221,18 @@ impl Lab {
         let plain_ip = state.ases.iter();
         let plain_ip: Vec<_> = plain_ip.map(|as_| self.plain_ip(as_, running)).collect();
         let mut links = Vec::with_capacity(network.links.len());
-        for (i, link) in network.links.iter().enumerate() {
-            let limits = limits.get(i).copied().unwrap_or_default();
+        let known: BTreeMap<LinkId, &LinkPlan> =
+            state.links.iter().map(|link| (link.id(), link)).collect();
+        for link in &network.links {
+            let id = LinkId::of(link);
+            let Some(devices) = known.get(&id) else {
+                continue;
+            };
+            let limits = limits.get(&id).copied().unwrap_or_default();
             let end = |end: &End, device: &EndPlan, limit| {
-                let mut routers = counters[device.owner].iter().flatten();
+                let owner = state.find(device.isd_as);
+                let of_as = owner.and_then(|owner| counters.get(owner));
+                let mut routers = of_as.into_iter().flatten().flatten();
                 // Only the router with the interface has its counters.
                 let router = routers.find(|c| c.interfaces.contains_key(&end.id));
                 EndStatus {
@@ -230,13 +243,13 @@ impl Lab {
                     counters: router.and_then(|c| c.interfaces.get(&end.id).copied()),
                     bfd_up: router.and_then(|c| live::session(c, end.id)),
                     limit,
-                    plain_ip: plain_ip[device.owner].get(&end.id).copied(),
+                    plain_ip: owner.and_then(|owner| plain_ip[owner].get(&end.id).copied()),
                 }
             };
             let states = self.dir.as_dir(link.a.isd_as).links()?;
             links.push(LinkStatus {
-                a: end(&link.a, &state.links[i].a, limits[0]),
-                b: end(&link.b, &state.links[i].b, limits[1]),
+                a: end(&link.a, &devices.a, limits[0]),
+                b: end(&link.b, &devices.b, limits[1]),
                 kind: link.kind,
                 mtu: link.mtu,
                 up: states.get(&link.a.id).is_none_or(|state| state.up),

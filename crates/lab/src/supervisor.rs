@@ -12,15 +12,21 @@
 //! answered once all processes have ended, and whose sender removes the folder; or with the owner, when it
 //! ends all processes, closes the socket, takes the lab's lock and removes the folder itself.
 //!
+//! A change of the lab is a request for a plan, and one for each of its steps; in between others are
+//! answered. What exists of the lab is known here alone, and no step is half taken in: a command that is
+//! killed, or one of another network, goes on from it.
+//!
 //! All of this is one thread, and nothing in it is locked. A command has two seconds to send its request; a
-//! restart may take half a minute. Memory is bounded by the network: two descriptors for each AS and each
+//! restart or a step may take half a minute. Memory is bounded by the network: two descriptors for each AS and each
 //! process, and one connection.
 
 mod services;
 mod slot;
 mod starter;
+mod steps;
 mod teardown;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -28,11 +34,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hawser_kernel::namespace::{self, NetNs};
+use hawser_kernel::namespace;
 use hawser_kernel::rpc::{self, Acceptor};
 use hawser_limit::Limiter;
 use hawser_supervisor::Handle;
-use hawser_topology::{FileError, Side};
+use hawser_topology::{FileError, IsdAsn, LinkState, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -41,9 +47,11 @@ use rustix::process::{Resource, Rlimit};
 use self::services::Services;
 use self::starter::Starter;
 use self::teardown::{clear_up, end_services, remove};
+use crate::build::Namespaces;
+use crate::change::{Made, Target};
 use crate::dir::LabDir;
 use crate::place::Lock;
-use crate::plan::Plan;
+use crate::plan::{LinkId, Plan};
 use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::Certainty;
 use crate::report::{StartError, UpProgress};
@@ -117,13 +125,12 @@ enum End {
 
 struct Supervisor {
     dir: LabDir,
-    plan: Plan,
-    /// Whether the devices of each link are up.
-    up: Vec<bool>,
-    /// Whether plain IP of each link is diverted to the emulators.
-    diverted: Vec<bool>,
+    settings: Settings,
+    made: Made,
+    /// What the lab is being changed to, since a change was planned.
+    target: Option<Target>,
     state: LabState,
-    namespaces: Vec<NetNs>,
+    namespaces: Namespaces,
     user_ns: Option<rustix::fd::OwnedFd>,
     services: Services,
     acceptor: Acceptor,
@@ -179,12 +186,12 @@ impl Supervisor {
         let mut phase = Phase(Instant::now());
         starter.progress(UpProgress::Building)?;
         let namespaces = build::namespaces(&plan, || starter.check())?;
-        for (as_, ns) in state.ases.iter_mut().zip(&namespaces) {
-            as_.net_ns = Some(ns.id()?);
+        for as_ in &mut state.ases {
+            as_.net_ns = Some(build::namespace(&namespaces, as_.isd_as)?.id()?);
         }
         dir.write_state(&state)?;
         phase.end("the namespaces exist");
-        build::links(&plan, &network, &namespaces, || starter.check())?;
+        build::links(&plan, &namespaces, || starter.check())?;
         if settings.no_offload {
             build::disable_offloads(&plan, &namespaces)?;
         }
@@ -211,21 +218,18 @@ impl Supervisor {
             plan.ases.len(),
             plan.links.len() - dead_links.len()
         );
+        let owner = Owner::of(&settings)?;
         let supervisor = Self {
             dir: dir.clone(),
-            up: vec![true; plan.links.len()],
-            diverted: network
-                .links
-                .iter()
-                .map(|l| l.shape.is_emulated())
-                .collect(),
-            plan,
+            settings,
+            made: Made::new(plan, network),
+            target: None,
             state,
             namespaces,
             user_ns,
             services,
             acceptor: Acceptor::new(listener),
-            owner: Owner::of(&settings)?,
+            owner,
             unwritten: None,
         };
         Ok((supervisor, dead_links))
@@ -327,7 +331,11 @@ impl Supervisor {
         let (reply, owner) = answer.unwrap_or_else(|message| (Reply::Error { message }, None));
         let mut fds = Vec::new();
         if let Some(owner) = owner {
-            fds.push(self.namespaces[owner].as_fd());
+            fds.extend(
+                self.namespaces
+                    .get(&owner)
+                    .map(|namespace| namespace.as_fd()),
+            );
             fds.extend(self.user_ns.as_ref().map(|fd| fd.as_fd()));
         }
         let sent = rpc::send(&stream, &reply, &fds);
@@ -338,40 +346,32 @@ impl Supervisor {
         }
     }
 
-    /// The reply, and the index of the AS whose namespaces are sent with it.
-    fn answer(&mut self, request: Request) -> Result<(Reply, Option<usize>), String> {
-        let (plan, namespaces) = (&self.plan, &self.namespaces);
+    /// The reply, and the AS whose namespaces are sent with it.
+    fn answer(&mut self, request: Request) -> Result<(Reply, Option<IsdAsn>), String> {
         let reply = match request {
-            Request::Enter { owner } if owner < namespaces.len() => {
-                return Ok((Reply::Entered, Some(owner)));
+            Request::Enter { isd_as } if self.namespaces.contains_key(&isd_as) => {
+                return Ok((Reply::Entered, Some(isd_as)));
             }
-            Request::Enter { owner } => return Err(format!("there is no AS at {owner}")),
+            Request::Enter { isd_as } => return Err(format!("there is no AS {isd_as}")),
             Request::Limits => Reply::Limits(self.limits().map_err(|e| e.to_string())?),
-            Request::SetLink { link, .. } if link >= plan.links.len() => {
-                return Err(format!("there is no link at {link}"));
-            }
             Request::SetLink { link, sides, state } => {
-                build::set_limit(plan, namespaces, link, (&sides, &state.shape))
-                    .map_err(|e| e.to_string())?;
-                if state.shape.is_emulated() {
-                    self.emulate(link).map_err(|e| e.to_string())?;
-                }
-                let (plan, namespaces) = (&self.plan, &self.namespaces);
-                if self.up[link] != state.up {
-                    build::set_link_up(plan, namespaces, link, state.up)
-                        .map_err(|e| e.to_string())?;
-                    self.up[link] = state.up;
-                }
+                let set = self.set_link(link, (&sides, state));
+                set.map_err(|e| e.to_string())?;
                 Reply::Done
             }
             Request::Services => Reply::Services(self.services.histories()),
-            Request::Restart { owner, service } => {
+            Request::Restart { isd_as, service } => {
                 let (services, state) = (&mut self.services, &mut self.state);
-                let restarted = services.restart(owner, service, namespaces, state);
+                let restarted = services.restart(isd_as, service, &self.namespaces, state);
                 // Processes may have been started also if it failed.
                 self.write_state().map_err(|e| e.to_string())?;
                 restarted?;
                 Reply::Done
+            }
+            Request::Plan => Reply::Steps(self.plan().map_err(|e| e.to_string())?),
+            Request::Step(step) => {
+                let note = self.step(&step).map_err(|e| e.to_string())?;
+                Reply::Stepped { note }
             }
             Request::Stop => {
                 self.stop().map_err(|e| e.to_string())?;
@@ -381,18 +381,67 @@ impl Supervisor {
         Ok((reply, None))
     }
 
-    /// Diverts plain IP of a link to the emulators of both ASes, which it starts if they do not run.
-    fn emulate(&mut self, link: usize) -> Result<(), Box<dyn Error>> {
-        if !self.diverted[link] {
-            build::divert(&self.plan, &self.namespaces, link)?;
-            self.diverted[link] = true;
+    /// Changes the limit on these ends of a link, and sets its devices up or down.
+    fn set_link(
+        &mut self,
+        id: LinkId,
+        (sides, wanted): (&[Side], LinkState),
+    ) -> Result<(), Box<dyn Error>> {
+        let Some(link) = self.made.links.get(&id) else {
+            return Err(format!("there is no link {id}").into());
+        };
+        build::set_limit(&self.namespaces, &link.plan, (sides, &wanted.shape))?;
+        if wanted.shape.is_emulated() {
+            self.emulate(id)?;
         }
-        let added = [Side::A, Side::B].into_iter().try_for_each(|side| {
-            let owner = self.plan.links[link].end(side).owner;
+        let Self {
+            made, namespaces, ..
+        } = self;
+        let Some(link) = made.links.get_mut(&id) else {
+            return Ok(());
+        };
+        if link.up != wanted.up {
+            let of = |isd_as: IsdAsn| {
+                let as_ = made.ases.get(&isd_as).map(|as_| &as_.plan);
+                as_.ok_or_else(|| format!("there is no AS {isd_as}"))
+            };
+            let ends = [of(link.plan.a.isd_as)?, of(link.plan.b.isd_as)?];
+            build::set_link_up(namespaces, &link.plan, ends, wanted.up)?;
+            link.up = wanted.up;
+        }
+        // The command writes the same to the files.
+        for side in sides {
+            let end = link.plan.end(*side);
+            let as_ = made.ases.get_mut(&end.isd_as);
+            if let Some(state) = as_.and_then(|as_| as_.plan.links.get_mut(&end.id)) {
+                *state = wanted;
+            }
+        }
+        let (isd_as, id) = id.0;
+        if let Some((at, _)) = made.published.link_at(isd_as, id)
+            && sides.len() == Side::BOTH.len()
+        {
+            made.published.links[at].shape = wanted.shape;
+        }
+        Ok(())
+    }
+
+    /// Diverts plain IP of a link to the emulators of both ASes, which it starts if they do not run.
+    fn emulate(&mut self, id: LinkId) -> Result<(), Box<dyn Error>> {
+        if let Some(link) = self.made.links.get_mut(&id) {
+            for (side, is_diverted) in Side::BOTH.into_iter().zip(&mut link.is_diverted) {
+                if !*is_diverted {
+                    build::divert(&self.namespaces, &link.plan, side)?;
+                    *is_diverted = true;
+                }
+            }
+        }
+        let added = id.ends().into_iter().try_for_each(|(isd_as, _)| {
             let (services, state) = (&mut self.services, &mut self.state);
-            match state.ases[owner].emulates {
+            let as_ = state.as_mut(isd_as);
+            match as_.is_none_or(|as_| as_.emulates && as_.emulator.is_some()) {
                 true => Ok(()),
-                false => services.add_emulator(owner, &self.dir, &self.namespaces, state),
+                false => services.add_emulator(isd_as, &self.dir, &self.namespaces, state),
             }
         });
         // Processes may have been started also if it failed.
@@ -401,23 +450,27 @@ impl Supervisor {
     }
 
     /// The limits of the two ends of each link. Enters each namespace once.
-    fn limits(&self) -> io::Result<Vec<[Option<LimitState>; 2]>> {
-        let mut limits = vec![[None; 2]; self.plan.links.len()];
-        for (owner, ns) in self.namespaces.iter().enumerate() {
-            let links = self.plan.links.iter().zip(&mut limits);
-            let ends = links.flat_map(|(link, [a, b])| [(&link.a, a), (&link.b, b)]);
-            let ends: Vec<_> = ends.filter(|(end, _)| end.owner == owner).collect();
+    fn limits(&self) -> io::Result<Vec<(LinkId, [Option<LimitState>; 2])>> {
+        let mut limits: BTreeMap<LinkId, [Option<LimitState>; 2]> = BTreeMap::new();
+        for (isd_as, ns) in &self.namespaces {
+            let links = self.made.links.iter();
+            let ends = links.flat_map(|(id, link)| {
+                let ends = [(*id, 0, &link.plan.a), (*id, 1, &link.plan.b)];
+                ends.into_iter().filter(|(_, _, end)| end.isd_as == *isd_as)
+            });
+            let ends: Vec<_> = ends.collect();
+            let limits = &mut limits;
             ns.run(|| {
                 let mut limiter = Limiter::open().map_err(io::Error::other)?;
-                for (end, limit) in ends {
+                for (id, side, end) in ends {
                     let read = limiter.read(&end.device).map_err(io::Error::other)?;
-                    *limit = read.first().map(LimitState::new);
+                    limits.entry(id).or_default()[side] = read.first().map(LimitState::new);
                 }
                 Ok(())
             })
             .flatten()?;
         }
-        Ok(limits)
+        Ok(limits.into_iter().collect())
     }
 }
 

@@ -269,7 +269,7 @@ fn random_key() -> io::Result<[u8; 16]> {
     Ok(key)
 }
 
-fn role(as_: &As) -> AsRole {
+pub(crate) fn role(as_: &As) -> AsRole {
     AsRole {
         isd_as: as_.isd_as,
         core: as_.core,

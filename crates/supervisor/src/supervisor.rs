@@ -79,6 +79,11 @@ impl Supervisor {
         self.set.restart(service, Instant::now());
     }
 
+    /// Has the process of a service end. The service stays down until [`Supervisor::restart`].
+    pub fn stop(&mut self, service: ServiceId) {
+        self.set.stop(service);
+    }
+
     /// Has all services end. From now on nothing is started; [`Supervisor::is_over`] holds after
     /// [`Policy::grace`] and [`Policy::kill_timeout`] at the latest.
     pub fn stop_all(&mut self) {

@@ -1,7 +1,9 @@
 //! `hawser lab`: a SCION network on this machine.
 
+mod apply;
 mod capture;
 mod change;
+mod edit;
 mod enter;
 mod export;
 mod graph;
@@ -24,6 +26,14 @@ use crate::out::errln;
 pub enum LabCommand {
     /// Bring a network up
     Up(up::UpArgs),
+    /// Change a running network to that of a file
+    Apply(apply::ApplyArgs),
+    /// Add parts to a running network
+    #[command(subcommand)]
+    Add(edit::AddCommand),
+    /// Remove parts of a running network
+    #[command(subcommand)]
+    Remove(edit::RemoveCommand),
     /// Show the processes and links of a network
     Status(status::StatusArgs),
     /// Run a command on a host of an AS
@@ -72,6 +82,9 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
     }
     match command {
         LabCommand::Up(args) => up::run(args)?,
+        LabCommand::Apply(args) => apply::run(&args)?,
+        LabCommand::Add(command) => edit::add(command)?,
+        LabCommand::Remove(command) => edit::remove(command)?,
         LabCommand::Status(args) => return status::run(&args),
         LabCommand::Exec(args) => return enter::exec(args),
         LabCommand::Shell(args) => return enter::shell(&args),

@@ -46,6 +46,7 @@ const DOCUMENTED: [&[&str]; 45] = [
     &["shim", "status"],
     &["shim", "down"],
     &["lab", "up"],
+    &["lab", "apply"],
     &["lab", "export"],
     &["image"],
     &["limit", "apply"],
@@ -108,7 +109,7 @@ fn pages_and_help_have_the_same_flags() {
             assert!(general || written.contains(&flag), "{command:?} {flag}");
         }
     }
-    let others: [&[&str]; 12] = [
+    let others: [&[&str]; 14] = [
         &["traceroute"],
         &["lab", "status"],
         &["lab", "capture"],
@@ -116,6 +117,8 @@ fn pages_and_help_have_the_same_flags() {
         &["lab", "logs"],
         &["lab", "save"],
         &["lab", "link", "set"],
+        &["lab", "add", "as"],
+        &["lab", "add", "link"],
         &["lab", "exec"],
         &["router", "run"],
         &["control", "run"],

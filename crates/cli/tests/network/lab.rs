@@ -1,5 +1,6 @@
 //! Whole labs: brought up, used, changed, damaged, taken down.
 
+mod apply;
 mod ends;
 mod plain;
 mod restarts;

@@ -277,6 +277,19 @@ pub fn pause(pid: i64, time: Duration) {
     signal("CONT");
 }
 
+/// Stops a process while `job` runs.
+pub fn pause_until<T>(pid: i64, job: impl FnOnce() -> T) -> T {
+    let signal = |name: &str| {
+        let script = format!("kill -{name} {pid}");
+        let status = Command::new("sh").args(["-c", &script]).status();
+        assert!(status.unwrap().success(), "process {pid} has ended");
+    };
+    signal("STOP");
+    let done = job();
+    signal("CONT");
+    done
+}
+
 /// Kills processes with SIGKILL, and waits until they have ended.
 pub fn kill(pids: &[i64]) {
     for pid in pids {

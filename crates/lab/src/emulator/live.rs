@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Request {
     /// Sets the state of the link at an interface.
     SetLink { id: u16, state: LinkState },
+    /// Forgets the link at an interface, whose devices are about to be removed.
+    RemoveLink { id: u16 },
     /// Requests the counters of all links.
     Counters,
 }

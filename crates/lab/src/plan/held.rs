@@ -34,14 +34,14 @@ pub(crate) fn held_device(id: u16) -> String {
 impl EndPlan {
     /// The devices to which plain IP for this end of a link is diverted.
     pub fn held(&self) -> HeldPlan {
-        let id = self.index - super::MIN_INDEX;
+        let id = u32::from(self.id);
         let mac = |kind| {
             let mut mac = self.mac;
             mac[1] = kind;
             mac
         };
         HeldPlan {
-            devices: [format!("hold{id}"), held_device(id as u16)],
+            devices: [format!("hold{id}"), held_device(self.id)],
             indices: [MIN_TO_INDEX + id, MIN_AT_INDEX + id],
             macs: [mac(0x69), mac(0x6a)],
         }

@@ -8,7 +8,23 @@ use std::collections::BinaryHeap;
 
 use hawser_topology::Side;
 
-use super::layout::LinkPlan;
+/// A link between two ASes, which are named by their indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::plan) struct Edge {
+    pub a: usize,
+    pub b: usize,
+    /// The number from which its weight follows.
+    pub number: u32,
+}
+
+impl Edge {
+    pub fn end(&self, side: Side) -> usize {
+        match side {
+            Side::A => self.a,
+            Side::B => self.b,
+        }
+    }
+}
 
 /// The first hop of the route to another AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,21 +42,24 @@ pub(in crate::plan) struct NextHop {
 /// Routes have the fewest links. Among several such routes the weights of the links decide. The
 /// weights are equal in both directions, so routes are symmetric, as kernels with reverse path
 /// filtering require.
-pub(in crate::plan) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
+pub(in crate::plan) fn next_hops(ases: usize, links: &[Edge]) -> Vec<Vec<NextHop>> {
     let mut neighbours: Vec<Vec<(usize, usize, Side)>> = vec![Vec::new(); ases];
     for (i, link) in links.iter().enumerate() {
         for side in [Side::A, Side::B] {
-            let far = link.end(side.other()).owner;
-            neighbours[link.end(side).owner].push((i, far, side));
+            neighbours[link.end(side)].push((i, link.end(side.other()), side));
         }
     }
     (0..ases)
-        .map(|from| first_hops(from, &neighbours))
+        .map(|from| first_hops(from, &neighbours, links))
         .collect()
 }
 
 /// Dijkstra's algorithm, which also keeps the first hop of each route.
-fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
+fn first_hops(
+    from: usize,
+    neighbours: &[Vec<(usize, usize, Side)>],
+    links: &[Edge],
+) -> Vec<NextHop> {
     let mut found: Vec<Option<NextHop>> = vec![None; neighbours.len()];
     let mut done = vec![false; neighbours.len()];
     let mut heap = BinaryHeap::from([(Reverse(0u64), from, None::<(usize, bool)>)]);
@@ -56,7 +75,7 @@ fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<Next
         for &(link, far, side) in &neighbours[at] {
             if !done[far] {
                 let first = first.unwrap_or((link, side == Side::A));
-                heap.push((Reverse(cost + weight(link)), far, Some(first)));
+                heap.push((Reverse(cost + weight(links[link].number)), far, Some(first)));
             }
         }
     }
@@ -64,12 +83,12 @@ fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<Next
 }
 
 /// The weight of a link: one hop plus a fraction, chosen so that the sums of different routes
-/// differ. The fraction has 31 bits of a hash of the link's index (the output function of
+/// differ. The fraction has 31 bits of a hash of the link's number (the output function of
 /// SplitMix64). It must not change between versions, so that the routes of a lab stay the same. On
 /// the longest possible route, 2^15 hops, the fractions sum up to less than one hop, and the
 /// weights to less than 2^64.
-fn weight(link: usize) -> u64 {
-    let mut z = (link as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn weight(number: u32) -> u64 {
+    let mut z = (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (1 << 47) + ((z ^ (z >> 31)) >> 33)
@@ -77,38 +96,25 @@ fn weight(link: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::layout::EndPlan;
 
-    fn link(a: usize, b: usize) -> LinkPlan {
-        let end = |owner| EndPlan {
-            owner,
-            device: String::new(),
-            index: 0,
-            address: Ipv4Addr::UNSPECIFIED,
-            address6: None,
-            mac: [0; 6],
-        };
-        LinkPlan {
-            a: end(a),
-            b: end(b),
-            mtu: 1500,
-        }
+    /// The links between these pairs of ASes.
+    fn edges(pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Edge> {
+        let edge = |((a, b), number)| Edge { a, b, number };
+        pairs.into_iter().zip(0..).map(edge).collect()
     }
 
     /// The links of a route, followed hop by hop.
-    fn follow(hops: &[Vec<NextHop>], links: &[LinkPlan], from: usize, to: usize) -> Vec<usize> {
+    fn follow(hops: &[Vec<NextHop>], links: &[Edge], from: usize, to: usize) -> Vec<usize> {
         let mut at = from;
         let mut route = Vec::new();
         while at != to {
             let hop = hops[at].iter().find(|h| h.to == to).unwrap();
-            assert_eq!(links[hop.link].end(hop.side).owner, at);
+            assert_eq!(links[hop.link].end(hop.side), at);
             route.push(hop.link);
-            at = links[hop.link].end(hop.side.other()).owner;
+            at = links[hop.link].end(hop.side.other());
             assert!(route.len() <= links.len(), "a loop from {from} to {to}");
         }
         route
@@ -117,7 +123,7 @@ mod tests {
     #[test]
     fn the_shortest_route_is_taken() {
         // A square 0-1-2-3 and an unconnected AS 4.
-        let links = [link(0, 1), link(1, 2), link(2, 3), link(3, 0)];
+        let links = edges([(0, 1), (1, 2), (2, 3), (3, 0)]);
         let hops = next_hops(5, &links);
         assert_eq!(follow(&hops, &links, 0, 3), [3]);
         assert_eq!(follow(&hops, &links, 0, 2).len(), 2);
@@ -130,11 +136,7 @@ mod tests {
         fn routes_are_symmetric(
             pairs in prop::collection::vec((0usize..8, 0usize..8), 1..24)
         ) {
-            let links: Vec<LinkPlan> = pairs
-                .into_iter()
-                .filter(|(a, b)| a != b)
-                .map(|(a, b)| link(a, b))
-                .collect();
+            let links = edges(pairs.into_iter().filter(|(a, b)| a != b));
             let hops = next_hops(8, &links);
             for from in 0..8 {
                 for hop in &hops[from] {

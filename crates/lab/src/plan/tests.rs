@@ -35,7 +35,7 @@ fn links_get_pairs_of_addresses_and_room_for_the_underlay() {
     let plan = plan();
     let link = &plan.links[0];
     assert_eq!(link.mtu, 1428);
-    assert_eq!((link.a.owner, link.b.owner), (0, 1));
+    assert_eq!(link.id().to_string(), "1-ff00:0:110#1 - 1-ff00:0:111#41");
     assert_eq!(link.a.address.to_string(), "10.128.0.0");
     assert_eq!(link.b.address.to_string(), "10.128.0.1");
     assert_eq!(link.b.device, "if41");

@@ -6,23 +6,25 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hawser_kernel::namespace::NetNs;
 use hawser_supervisor::{KILL_TIMEOUT, Policy, Report, ServiceId, Status, Supervisor};
+use hawser_topology::IsdAsn;
 
 use super::slot::Slot;
 use super::starter::Starter;
+use crate::build::Namespaces;
 use crate::dir::LabDir;
 use crate::live;
 use crate::protocol::History;
 use crate::reap::GRACE;
 use crate::report::PROGRAM;
-use crate::state::{LabState, Service, Settings};
+use crate::state::{AsState, LabState, Service, Settings};
 
 /// Longest time from the start of all services until the last one is ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Services {
     program: PathBuf,
+    settings: Settings,
     supervisor: Supervisor,
     /// By the numbers of the services.
     slots: Vec<Slot>,
@@ -34,43 +36,28 @@ impl Services {
         dir: &LabDir,
         settings: &Settings,
         state: &mut LabState,
-        namespaces: &[NetNs],
+        namespaces: &Namespaces,
         starter: &Starter,
     ) -> Result<Self, Box<dyn Error>> {
         let program = match std::env::var_os(PROGRAM) {
             Some(program) => PathBuf::from(program),
             None => std::env::current_exe()?,
         };
-        let mut slots = Vec::with_capacity(2 * namespaces.len());
-        for (owner, as_) in state.ases.iter().enumerate() {
-            let as_dir = dir.as_dir(as_.isd_as);
-            let services = as_.services().into_iter();
-            slots.extend(services.map(|service| {
-                let mut slot = Slot::new(owner, service, as_, &as_dir, &program);
-                if let (Service::Control, Some(lifetime)) = (service, settings.segment_lifetime) {
-                    let lifetime = hawser_topology::format_duration(lifetime);
-                    let flag = ["--segment-lifetime".into(), lifetime.into()];
-                    slot.args.extend(flag);
-                }
-                if matches!(service, Service::Router(_)) && settings.enforce_mtu {
-                    slot.args.push("--enforce-mtu".into());
-                }
-                // The control service answers them elsewhere.
-                if service == Service::Router(0) && as_.no_control && !settings.no_echo {
-                    slot.args.push("--echo".into());
-                }
-                slot
-            }));
-        }
         let policy = Policy {
             grace: GRACE,
             ..Policy::default()
         };
         let mut services = Self {
             program,
+            settings: settings.clone(),
             supervisor: Supervisor::new(policy)?,
-            slots: Vec::with_capacity(slots.len()),
+            slots: Vec::with_capacity(2 * namespaces.len()),
         };
+        let slots = state.ases.iter().flat_map(|as_| {
+            let of_as = as_.services().into_iter();
+            of_as.map(|service| services.slot(dir, as_, service))
+        });
+        let slots: Vec<Slot> = slots.collect();
         for slot in slots {
             starter.check()?;
             services.add(slot);
@@ -79,33 +66,143 @@ impl Services {
         Ok(services)
     }
 
+    /// A service of an AS, with its arguments.
+    fn slot(&self, dir: &LabDir, as_: &AsState, service: Service) -> Slot {
+        let settings = &self.settings;
+        let mut slot = Slot::new(service, as_, &dir.as_dir(as_.isd_as), &self.program);
+        if let (Service::Control, Some(lifetime)) = (service, settings.segment_lifetime) {
+            let lifetime = hawser_topology::format_duration(lifetime);
+            let flag = ["--segment-lifetime".into(), lifetime.into()];
+            slot.args.extend(flag);
+        }
+        if matches!(service, Service::Router(_)) && settings.enforce_mtu {
+            slot.args.push("--enforce-mtu".into());
+        }
+        // The control service answers them elsewhere.
+        if service == Service::Router(0) && as_.no_control && !settings.no_echo {
+            slot.args.push("--echo".into());
+        }
+        slot
+    }
+
+    /// Starts those services of an AS that `is_wanted` selects; those that run go on. Returns when all
+    /// of them are ready.
+    pub fn start(
+        &mut self,
+        (isd_as, is_wanted): (IsdAsn, impl Fn(Service) -> bool),
+        dir: &LabDir,
+        namespaces: &Namespaces,
+        state: &mut LabState,
+    ) -> Result<(), Box<dyn Error>> {
+        let Some(as_) = state.as_mut(isd_as) else {
+            return Err(format!("the lab has no AS {isd_as}").into());
+        };
+        let wanted: Vec<Service> = as_
+            .services()
+            .into_iter()
+            .filter(|s| is_wanted(*s))
+            .collect();
+        let slots: Vec<Slot> = wanted.iter().map(|s| self.slot(dir, as_, *s)).collect();
+        let mut started = Vec::new();
+        for slot in slots {
+            started.push(match self.find(isd_as, slot.service) {
+                // An earlier attempt has added it.
+                Some(id) => {
+                    self.slots[id.index()].ended = None;
+                    if self.supervisor.status(id) != Status::Ready {
+                        self.supervisor.restart(id);
+                    }
+                    id
+                }
+                None => self.add(slot),
+            });
+        }
+        let deadline = Instant::now() + START_TIMEOUT;
+        for id in started {
+            self.wait_for(id, deadline, namespaces, state)?;
+        }
+        Ok(())
+    }
+
+    /// Ends those services of an AS that `is_chosen` selects, for good. Returns when they have ended.
+    pub fn retire(
+        &mut self,
+        (isd_as, is_chosen): (IsdAsn, impl Fn(Service) -> bool),
+        namespaces: &Namespaces,
+        state: &mut LabState,
+    ) -> Result<(), Box<dyn Error>> {
+        let both = self.supervisor.services().zip(&self.slots);
+        let chosen = both.filter(|(_, slot)| slot.isd_as == isd_as && is_chosen(slot.service));
+        let chosen: Vec<ServiceId> = chosen.map(|(id, _)| id).collect();
+        for id in &chosen {
+            self.supervisor.stop(*id);
+        }
+        let deadline = Instant::now() + GRACE + 2 * KILL_TIMEOUT;
+        for id in &chosen {
+            loop {
+                self.drive(namespaces, state)?;
+                let name = &self.slots[id.index()].name;
+                match self.supervisor.status(*id) {
+                    Status::Down => break,
+                    Status::Stuck => return Err(format!("the {name} does not end").into()),
+                    _ if Instant::now() > deadline => {
+                        return Err(format!("the {name} does not end in time").into());
+                    }
+                    _ => self.supervisor.wait(deadline)?,
+                }
+            }
+            self.slots[id.index()].is_retired = true;
+        }
+        Ok(())
+    }
+
     /// Starts the emulator of an AS that has none. Returns when it is ready.
     pub fn add_emulator(
         &mut self,
-        owner: usize,
+        isd_as: IsdAsn,
         dir: &LabDir,
-        namespaces: &[NetNs],
+        namespaces: &Namespaces,
         state: &mut LabState,
     ) -> Result<(), Box<dyn Error>> {
-        let as_ = &mut state.ases[owner];
-        as_.emulates = true;
-        let as_dir = dir.as_dir(as_.isd_as);
-        let slot = Slot::new(owner, Service::Emulator, as_, &as_dir, &self.program);
-        let id = self.add(slot);
-        let deadline = Instant::now() + START_TIMEOUT;
-        self.wait_for(id, deadline, namespaces, state)
+        if let Some(as_) = state.as_mut(isd_as) {
+            as_.emulates = true;
+        }
+        let is_emulator = |service| service == Service::Emulator;
+        self.start((isd_as, is_emulator), dir, namespaces, state)
     }
 
-    /// Adds a service, which is started when services are driven next.
+    /// The service of an AS that is not retired.
+    fn find(&self, isd_as: IsdAsn, service: Service) -> Option<ServiceId> {
+        let mut both = self.supervisor.services().zip(&self.slots);
+        let is_it =
+            |slot: &Slot| (slot.isd_as, slot.service, slot.is_retired) == (isd_as, service, false);
+        both.find(|(_, slot)| is_it(slot)).map(|(id, _)| id)
+    }
+
+    /// Adds a service, which is started when services are driven next. It takes the number of one that
+    /// is retired, so that changes of a lab do not add up.
     fn add(&mut self, slot: Slot) -> ServiceId {
-        self.slots.push(slot);
-        self.supervisor.add()
+        let mut both = self.supervisor.services().zip(&self.slots);
+        let free = both.find(|(_, slot)| slot.is_retired).map(|(id, _)| id);
+        match free {
+            Some(id) => {
+                let known = &mut self.slots[id.index()];
+                *known = slot;
+                known.earlier_restarts = self.supervisor.restarts(id);
+                self.supervisor.restart(id);
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                self.supervisor.add()
+            }
+        }
     }
 
     /// Waits until all services listen on their sockets.
     pub fn wait_ready(
         &mut self,
-        namespaces: &[NetNs],
+        namespaces: &Namespaces,
         state: &mut LabState,
         starter: &Starter,
     ) -> Result<(), Box<dyn Error>> {
@@ -137,7 +234,11 @@ impl Services {
 
     /// Reaps the processes that have ended, and restarts the services that are due. Returns whether
     /// `state` has changed.
-    pub fn keep_alive(&mut self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<bool> {
+    pub fn keep_alive(
+        &mut self,
+        namespaces: &Namespaces,
+        state: &mut LabState,
+    ) -> io::Result<bool> {
         let reports = self.drive(namespaces, state)?;
         let is_started = |report: &Report| matches!(report, Report::Started { .. });
         Ok(reports.iter().any(is_started))
@@ -146,18 +247,17 @@ impl Services {
     /// Restarts a service at once. Returns when it is ready.
     pub fn restart(
         &mut self,
-        owner: usize,
+        isd_as: IsdAsn,
         service: Service,
-        namespaces: &[NetNs],
+        namespaces: &Namespaces,
         state: &mut LabState,
     ) -> Result<(), String> {
-        let mut both = self.supervisor.services().zip(&mut self.slots);
-        let wanted = both.find(|(_, slot)| slot.owner == owner && slot.service == service);
-        let Some((id, slot)) = wanted else {
+        let Some(id) = self.find(isd_as, service) else {
             return Err(
                 "the lab does not run this service: restart it where it was started".into(),
             );
         };
+        let slot = &mut self.slots[id.index()];
         if matches!(self.supervisor.status(id), Status::Waiting(_))
             && let Some(process) = live::listener(&slot.socket)
         {
@@ -176,23 +276,24 @@ impl Services {
     pub fn histories(&self) -> Vec<History> {
         let now = Instant::now();
         let both = self.supervisor.services().zip(&self.slots);
-        both.filter_map(|(id, slot)| {
-            Some(History {
-                owner: slot.owner,
-                service: slot.service,
-                ended: slot.ended.clone()?,
-                restarts: self.supervisor.restarts(id),
-                restart_in: match self.supervisor.status(id) {
-                    Status::Waiting(due) => Some(due.saturating_duration_since(now)),
-                    _ => None,
-                },
+        both.filter(|(_, slot)| !slot.is_retired)
+            .filter_map(|(id, slot)| {
+                Some(History {
+                    isd_as: slot.isd_as,
+                    service: slot.service,
+                    ended: slot.ended.clone()?,
+                    restarts: self.supervisor.restarts(id) - slot.earlier_restarts,
+                    restart_in: match self.supervisor.status(id) {
+                        Status::Waiting(due) => Some(due.saturating_duration_since(now)),
+                        _ => None,
+                    },
+                })
             })
-        })
-        .collect()
+            .collect()
     }
 
     /// Does what is to be done for the services, and logs it.
-    fn drive(&mut self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<Vec<Report>> {
+    fn drive(&mut self, namespaces: &Namespaces, state: &mut LabState) -> io::Result<Vec<Report>> {
         let slots = &self.slots;
         let launch = |id: ServiceId| slots[id.index()].launch(namespaces, state);
         let reports = self.supervisor.drive(launch)?;
@@ -242,7 +343,7 @@ impl Services {
         &mut self,
         id: ServiceId,
         deadline: Instant,
-        namespaces: &[NetNs],
+        namespaces: &Namespaces,
         state: &mut LabState,
     ) -> Result<(), Box<dyn Error>> {
         loop {

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use hawser_kernel::namespace::{self, NetNs};
 use hawser_supervisor::{Launch, listens};
-use hawser_topology::AsDir;
+use hawser_topology::{AsDir, IsdAsn};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use crate::build::{self, Namespaces};
 use crate::logs::LOG_FILE;
 use crate::process::ProcessId;
 use crate::report::{StartError, log_end};
@@ -24,8 +25,7 @@ const BY_HAND_POLL: Duration = Duration::from_secs(1);
 
 /// One service of an AS.
 pub(super) struct Slot {
-    /// Index of the AS.
-    pub owner: usize,
+    pub isd_as: IsdAsn,
     pub service: Service,
     /// The name in messages, for example `router of 1-ff00:0:110`.
     pub name: String,
@@ -35,18 +35,22 @@ pub(super) struct Slot {
     log: PathBuf,
     /// How it ended the last time, if it ended without a request, or why it was not started.
     pub ended: Option<String>,
+    /// Whether its AS has it no more; another service may take its number.
+    pub is_retired: bool,
+    /// How often an earlier service of its number was started again.
+    pub earlier_restarts: u32,
 }
 
 impl Slot {
     /// A service that is not started yet.
-    pub fn new(owner: usize, service: Service, as_: &AsState, dir: &AsDir, program: &Path) -> Self {
+    pub fn new(service: Service, as_: &AsState, dir: &AsDir, program: &Path) -> Self {
         let mut args: Vec<OsString> = service.command().map(OsString::from).into();
         args.push(dir.path().into());
         if let Some(id) = as_.router_id(service) {
             args.extend(["--id".into(), id.into()]);
         }
         Self {
-            owner,
+            isd_as: as_.isd_as,
             service,
             name: as_.service_name(service),
             program: program.to_owned(),
@@ -54,22 +58,26 @@ impl Slot {
             socket: as_.socket(dir, service),
             log: as_.log(dir, service),
             ended: None,
+            is_retired: false,
+            earlier_restarts: 0,
         }
     }
 
     /// Starts the process, and enters it in `state`.
-    pub fn launch(&self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<Launch> {
+    pub fn launch(&self, namespaces: &Namespaces, state: &mut LabState) -> io::Result<Launch> {
         if listens(&self.socket) {
             // The user has started the service by hand.
             return Ok(Launch::Postponed(BY_HAND_POLL));
         }
         let mut command = Command::new(&self.program);
         command.args(&self.args);
-        let mut child = start(command, &self.log, &namespaces[self.owner])?;
+        let namespace = build::namespace(namespaces, self.isd_as)?;
+        let as_ = state.as_mut(self.isd_as).ok_or(io::ErrorKind::NotFound)?;
+        let mut child = start(command, &self.log, namespace)?;
         // The child has not been reaped, so the number is still its own even if it has ended.
         match ProcessId::of(child.id().cast_signed()) {
             Ok(process) => {
-                *state.ases[self.owner].process_mut(self.service) = Some(process);
+                *as_.process_mut(self.service) = Some(process);
                 let socket = Some(self.socket.clone());
                 Ok(Launch::Started { child, socket })
             }

@@ -33,6 +33,9 @@ pub struct LinkArgs {
     /// Time that a full queue at the limit takes to drain, for example 50ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     queue: Option<Duration>,
+    /// Largest SCION packet on the link, in bytes
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u16>,
     /// Let packets pass again
     #[arg(long, conflicts_with = "down")]
     up: bool,
@@ -53,13 +56,20 @@ pub fn link(args: LinkArgs) -> Result<(), Failure> {
         queue: args.queue,
         up: (args.up || args.down).then_some(args.up),
     };
-    if change == LinkChange::default() {
+    let changes = change != LinkChange::default();
+    if !changes && args.mtu.is_none() {
         return Err(Failure::usage(
-            "lab link set: give at least one of --rate, --delay, --jitter, --loss, --queue, --up, --down",
+            "lab link set: give at least one of --rate, --delay, --jitter, --loss, --queue, --mtu, --up, --down",
         ));
     }
     let Interface { isd_as, id } = args.interface;
-    args.lab.open()?.set_link(isd_as, id, &change)?;
+    let lab = args.lab.open()?;
+    if let Some(mtu) = args.mtu {
+        lab.edit(|network| network.set_link_mtu((isd_as, id), mtu), |_| ())?;
+    }
+    if changes {
+        lab.set_link(isd_as, id, &change)?;
+    }
     Ok(())
 }
 

@@ -1,0 +1,321 @@
+//! Keys, certificates and TRCs of ASes that are added to a running lab.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hawser_topology::{AsDir, FileError, IsdAsn, Network};
+use hawser_trust::{IssueError, Issuer, SignError, WriteError};
+
+use crate::dir::LabDir;
+use crate::up;
+
+/// An AS cannot be given its keys.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeysError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    #[error("cannot make the master keys: {0}")]
+    MasterKey(#[from] SignError),
+}
+
+/// Whether the folder of an AS has the keys of a certification authority.
+pub(crate) fn has_authority(dir: &LabDir, isd_as: IsdAsn) -> bool {
+    dir.as_dir(isd_as)
+        .path()
+        .join("crypto/ca/cp-ca.key")
+        .exists()
+}
+
+/// Makes the folder of an AS of `network`, with its keys, its certificate and the TRCs of all ISDs; keys
+/// that are there are kept. `known` are the other ASes of the lab that have folders: one of them issues
+/// the certificate, and all of them get a TRC that is new.
+pub(crate) fn make(
+    dir: &LabDir,
+    known: &BTreeSet<IsdAsn>,
+    network: &Network,
+    isd_as: IsdAsn,
+) -> Result<(), KeysError> {
+    let as_dir = dir.as_dir(isd_as);
+    create(as_dir.path())?;
+    if !has_master_keys(&as_dir) {
+        as_dir.write_master_key(&hawser_trust::master_key()?)?;
+        as_dir.write_next_master_key(&hawser_trust::master_key()?)?;
+    }
+    if !has_certificate(as_dir.path())? {
+        certify(dir, known, network, isd_as)?;
+    }
+    if network.find(isd_as).is_some_and(|as_| as_.core) {
+        let all = known.iter().chain([&isd_as]).collect::<BTreeSet<_>>();
+        let folders: Vec<PathBuf> = (all.into_iter())
+            .map(|one| dir.as_dir(*one).path().to_owned())
+            .collect();
+        let isd = isd_as.isd().to_u16();
+        hawser_trust::add_core(isd, &[isd_as], &folders, now())?;
+    }
+    Ok(())
+}
+
+fn certify(
+    dir: &LabDir,
+    known: &BTreeSet<IsdAsn>,
+    network: &Network,
+    isd_as: IsdAsn,
+) -> Result<(), KeysError> {
+    let isd = isd_as.isd();
+    let named = network.find(isd_as).and_then(|as_| as_.cert_issuer);
+    let in_order = network.ases.iter().map(|as_| as_.isd_as);
+    let candidates = named
+        .into_iter()
+        .chain(in_order)
+        .chain(known.iter().copied());
+    let mut candidates = candidates.filter(|one| one.isd() == isd);
+    if let Some(issuer) = candidates.find(|one| has_authority(dir, *one)) {
+        let issuer = Issuer::load(dir.as_dir(issuer).path()).map_err(IssueError::from)?;
+        return Ok(issuer.enroll(isd_as, dir.as_dir(isd_as).path(), now())?);
+    }
+    if known.iter().any(|one| *one != isd_as && one.isd() == isd) {
+        return Err(IssueError::NoIsd(isd.to_u16()).into());
+    }
+    make_isd(dir, known, network, isd_as)
+}
+
+/// Makes the keys of all ASes of an ISD that the lab does not have yet, and gives its TRC to all ASes.
+fn make_isd(
+    dir: &LabDir,
+    known: &BTreeSet<IsdAsn>,
+    network: &Network,
+    isd_as: IsdAsn,
+) -> Result<(), KeysError> {
+    let of_isd = network.ases.iter();
+    let of_isd = of_isd.filter(|as_| as_.isd_as.isd() == isd_as.isd());
+    let roles: Vec<_> = of_isd.map(up::role).collect();
+    for role in &roles {
+        create(dir.as_dir(role.isd_as).path())?;
+    }
+    hawser_trust::write(&roles, |isd_as| dir.as_dir(isd_as).path().to_owned())?;
+    let certs = |isd_as: IsdAsn| dir.as_dir(isd_as).path().join("certs");
+    let others: Vec<IsdAsn> = (known.iter().copied())
+        .filter(|one| one.isd() != isd_as.isd())
+        .collect();
+    for other in &others {
+        copy_trcs(&certs(isd_as), &certs(*other))?;
+    }
+    if let Some(other) = others.first() {
+        for role in &roles {
+            copy_trcs(&certs(*other), &certs(role.isd_as))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies the TRCs of one folder to another.
+fn copy_trcs(from: &Path, to: &Path) -> Result<(), FileError> {
+    for entry in fs::read_dir(from).map_err(FileError::at(from))? {
+        let path = entry.map_err(FileError::at(from))?.path();
+        let is_trc = path.extension().is_some_and(|extension| extension == "trc");
+        if let Some(name) = path.file_name().filter(|_| is_trc) {
+            let bytes = fs::read(&path).map_err(FileError::at(&path))?;
+            let copy = to.join(name);
+            hawser_file::write(&copy, &bytes, 0o644).map_err(FileError::at(&copy))?;
+        }
+    }
+    Ok(())
+}
+
+/// Creates a folder for this user only, unless it exists.
+fn create(path: &Path) -> Result<(), FileError> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(FileError::at(path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn has_master_keys(dir: &AsDir) -> bool {
+    let keys = dir.path().join("keys");
+    dir.hop_key().is_ok() && keys.join("master1.key").exists()
+}
+
+/// Whether a folder has a certificate with its key, and TRCs.
+fn has_certificate(folder: &Path) -> Result<bool, FileError> {
+    let has = |part: &str, extension: &str| {
+        let part = folder.join(part);
+        let entries = match fs::read_dir(&part) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries.map_err(FileError::at(&part))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(FileError::at(&part))?.path();
+            if path.extension().is_some_and(|found| found == extension) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    Ok(has("crypto/as", "pem")? && has("crypto/as", "key")? && has("certs", "trc")?)
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hawser_topology::As;
+    use hawser_trust::{Signer, Store};
+
+    use super::*;
+
+    /// The folder of a lab, with the keys of its ASes.
+    struct Folder {
+        _folder: tempfile::TempDir,
+        dir: LabDir,
+        known: BTreeSet<IsdAsn>,
+        network: Network,
+    }
+
+    impl Folder {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = LabDir::new(folder.path());
+            let network = Network::ready("fig9").unwrap();
+            let roles: Vec<_> = network.ases.iter().map(up::role).collect();
+            hawser_trust::write(&roles, |one| dir.as_dir(one).path().to_owned()).unwrap();
+            Self {
+                _folder: folder,
+                dir,
+                known: network.ases.iter().map(|as_| as_.isd_as).collect(),
+                network,
+            }
+        }
+
+        fn add(&mut self, isd_as: &str, core: bool) -> IsdAsn {
+            let new = As {
+                isd_as: isd_as.parse().unwrap(),
+                core,
+                ..self.network.ases[0].clone()
+            };
+            self.network.ases.push(new.clone());
+            new.isd_as
+        }
+
+        fn make(&mut self, isd_as: IsdAsn) -> Result<(), KeysError> {
+            make(&self.dir, &self.known, &self.network, isd_as)?;
+            self.known.insert(isd_as);
+            Ok(())
+        }
+
+        fn store(&self, isd_as: IsdAsn) -> Store {
+            Store::load(&self.dir.as_dir(isd_as).path().join("certs")).unwrap()
+        }
+
+        /// Checks that an AS can sign, and that all ASes can verify that.
+        fn check(&self, isd_as: IsdAsn) {
+            let dir = self.dir.as_dir(isd_as);
+            dir.hop_key().unwrap();
+            for one in &self.known {
+                let signer = Signer::load(dir.path(), &self.store(*one)).unwrap();
+                assert_eq!(signer.isd_as(), isd_as);
+            }
+        }
+
+        /// The private keys and certificates of all ASes.
+        fn keys(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+            let mut keys = BTreeMap::new();
+            for one in &self.known {
+                for part in ["crypto/as", "keys"] {
+                    let part = self.dir.as_dir(*one).path().join(part);
+                    for entry in fs::read_dir(&part).into_iter().flatten() {
+                        let path = entry.unwrap().path();
+                        keys.insert(path.clone(), fs::read(&path).unwrap());
+                    }
+                }
+            }
+            keys
+        }
+    }
+
+    #[test]
+    fn an_as_gets_keys_once_and_those_of_others_stay() {
+        let mut lab = Folder::new();
+        let before = lab.keys();
+        let leaf = lab.add("1-ff00:0:99", false);
+        lab.make(leaf).unwrap();
+        lab.check(leaf);
+        let after = lab.keys();
+        assert!(
+            before
+                .iter()
+                .all(|(path, key)| after.get(path) == Some(key))
+        );
+        // As after a change that was interrupted, or for an AS that is made anew.
+        lab.make(leaf).unwrap();
+        assert_eq!(lab.keys(), after);
+    }
+
+    #[test]
+    fn a_core_as_is_in_the_next_trc_of_all() {
+        let mut lab = Folder::new();
+        let core = lab.add("1-ff00:0:98", true);
+        lab.make(core).unwrap();
+        lab.check(core);
+        for one in &lab.known {
+            let store = lab.store(*one);
+            let trc = store.newest(1).unwrap();
+            assert_eq!(trc.id().serial, 2, "of {one}");
+            assert!(trc.content().core.contains(&core));
+        }
+        // Nothing is left to do.
+        lab.make(core).unwrap();
+        assert_eq!(lab.store(core).newest(1).unwrap().id().serial, 2);
+    }
+
+    #[test]
+    fn an_isd_gets_keys_of_its_own() {
+        let mut lab = Folder::new();
+        let (leaf, core) = (lab.add("2-ff00:0:2", false), lab.add("2-ff00:0:1", true));
+        // The leaf first: the keys of its ISD are made with it.
+        lab.make(leaf).unwrap();
+        lab.make(core).unwrap();
+        for new in [leaf, core] {
+            lab.check(new);
+            assert!(lab.store(new).newest(1).is_some());
+        }
+        let old = lab.network.ases[0].isd_as;
+        assert!(
+            lab.store(old)
+                .newest(2)
+                .unwrap()
+                .content()
+                .core
+                .contains(&core)
+        );
+    }
+
+    #[test]
+    fn without_an_authority_there_is_no_certificate() {
+        let mut lab = Folder::new();
+        let all: Vec<IsdAsn> = lab.known.iter().copied().collect();
+        for one in all {
+            let ca = lab.dir.as_dir(one).path().join("crypto/ca");
+            let _ = fs::remove_dir_all(ca);
+        }
+        let leaf = lab.add("1-ff00:0:99", false);
+        assert!(matches!(
+            lab.make(leaf),
+            Err(KeysError::Issue(IssueError::NoIsd(1)))
+        ));
+    }
+}
