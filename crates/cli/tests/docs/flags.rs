@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 45] = [
+const DOCUMENTED: [&[&str]; 46] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
