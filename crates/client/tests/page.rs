@@ -222,8 +222,8 @@ async fn links_are_pasted_and_all_torrents_limited() {
     });
     let _browser = steps.await.unwrap();
     let bounds = running.client.bounds().await.unwrap();
-    assert_eq!(bounds.rates.upload.in_force(), Some(80_000));
-    assert_eq!(bounds.rates.download.in_force(), None);
+    assert_eq!(bounds.all.rates.upload.in_force(), Some(80_000));
+    assert_eq!(bounds.all.rates.download.in_force(), None);
     running.end().await;
 }
 

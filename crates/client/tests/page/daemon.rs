@@ -8,7 +8,7 @@ use hawser_client::{
     Bounds, Client, Dates, Engine, Origin, Outcome, PeerAddresses, Record, SeedLimit, Settings,
     StateFolder, Totals, parse_hash,
 };
-use hawser_discovery::{Client as TrackerClient, ClientOptions};
+use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
 use hawser_http::Token;
 use hawser_torrent::{
     CreateOptions, Listener as Peers, Metainfo, Network, Seed, SeedOptions, create,
@@ -36,7 +36,8 @@ impl Running {
         let dir = tempfile::tempdir().unwrap();
         let (state, _, _) = StateFolder::open(&dir.path().join("state")).unwrap();
         let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
-        let engine = Engine::new(Network::ip(), trackers, 0, None);
+        let finder = PeerFinder::default().with_trackers(trackers);
+        let engine = Engine::new(Network::ip(), finder);
         let stop = CancellationToken::new();
         let downloads = dir.path().join("downloads");
         let bounds = Bounds::default();
@@ -96,6 +97,7 @@ pub fn stopped(count: usize) -> Vec<Record> {
         },
         totals: Totals::default(),
         pending: None,
+        rechecks: false,
     };
     (0..count).map(record).collect()
 }
