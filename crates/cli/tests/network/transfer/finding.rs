@@ -142,6 +142,57 @@ fn a_scion_peer_is_found_by_the_dht_over_scion_alone() {
 }
 
 #[test]
+fn daemons_find_each_other_by_the_dht_over_scion_alone() {
+    let Some(lab) = As::default().up("fig4", "daemon-dht") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage { lab: &lab, folder };
+    let files = Files::new(&[("data", 4 << 20)]);
+    let other = Files::new(&[("data", 70_000)]);
+    let (_router, router) = stage.seed("router", &other, NOBODY, &["--dht-port", "31500"]);
+    let router = scion_node(&router);
+    let name = |name: &str| stage.folder.path().join(name).to_str().unwrap().to_owned();
+    let daemon = |isd_as: &str, state: &str, downloads: &str| {
+        let args = ["daemon", "--state", state, "--download-dir", downloads];
+        let more = [
+            "--tcp",
+            "none",
+            "--listen",
+            "127.0.0.1:0",
+            "--dht-node",
+            router,
+        ];
+        stage.start(isd_as, "unused", &[&args[..], &more].concat())
+    };
+    let command = |isd_as: &str, state: &str, args: &[&str]| {
+        let args = [&["torrent"], args, &["--state", state, "--json"]].concat();
+        let output = lab.hawser(isd_as, &args);
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    // The first one has the content.
+    let (first, there) = (name("first"), files.content());
+    let there = there.parent().unwrap().to_str().unwrap();
+    let _first = daemon(B, &first, there);
+    let torrent = files.torrent();
+    let torrent = torrent.to_str().unwrap();
+    command(B, &first, &["add", torrent, "--wait"]);
+    assert_eq!(command(B, &first, &["wait", "data"])["status"], "seeding");
+    let mut magnet = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let magnet = magnet.args(["torrent", "magnet", torrent]).output();
+    let link = String::from_utf8(magnet.unwrap().stdout).unwrap();
+    let (second, downloads) = (name("second"), name("downloads"));
+    let _second = daemon(A, &second, &downloads);
+    let added = command(A, &second, &["add", link.trim(), "--wait"]);
+    let hash = added["info_hash"].as_str().unwrap();
+    let settled = command(A, &second, &["wait", hash]);
+    assert_eq!(settled["status"], "seeding", "{settled}");
+    let got = stage.folder.path().join("downloads/data");
+    assert!(fs::read(got).unwrap() == fs::read(files.content()).unwrap());
+}
+
+#[test]
 fn the_node_of_a_connected_scion_peer_leads_to_the_dht_over_scion() {
     let Some(lab) = As::default().up("fig4", "dht-port") else {
         return;
