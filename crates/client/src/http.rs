@@ -1,4 +1,4 @@
-//! The HTTP API: connections, authorization of requests, and the functions that answer them.
+//! The page and the HTTP API: connections, authorization of requests, and the functions that answer them.
 
 pub mod body;
 mod caller;

@@ -3,7 +3,8 @@
 //! - [`Torrents`]: which torrent runs when, without I/O.
 //! - [`Record`]: what is kept of a torrent; [`StateFolder`]: the records on disk.
 //! - [`Client`]: the torrents at work, over one [`Engine`].
-//! - [`http`]: its API, and Transmission's RPC; [`Remote`]: a client of the API.
+//! - [`http`]: its page, its API, and Transmission's RPC; [`Remote`]: a client of the API.
+//! - [`FileStream`]: a file of a torrent, read while it is fetched.
 //! - [`Prepared`]: a daemon from its files and sockets.
 //!
 //! One task owns the torrents (`owner`). Each torrent that runs has a task (`runner`), whose failure is its

@@ -62,7 +62,7 @@ pub use self::listener::{Listener, Peer};
 pub use self::metrics::{Metric, MetricKind, Metrics};
 pub use self::notify::{READY, STOPPING, notify};
 pub use self::origin::{NO_PAGES, PAGE_HEADER, is_own_page, may_be_from_page};
-pub use self::sessions::{SESSION_COOKIE, Sessions, session_cookie, set_session_cookie};
+pub use self::sessions::{Sessions, session_cookie, set_session_cookie};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};
 pub use self::users::{AuthError, Users, by_bearer, by_token};

@@ -8,8 +8,6 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::token::{Token, TokenHash};
 
-/// The name of the cookie.
-pub const SESSION_COOKIE: &str = "hawser_session";
 /// How long a session lasts without a request.
 const LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Most sessions; the one longest without a request ends for another.
@@ -96,31 +94,31 @@ impl<U> Sessions<U> {
     }
 }
 
-/// What the session's cookie of a request says, if it has one.
+/// What the session's cookie of a request says, if it has one. Each kind of server has a `name` for it of its
+/// own: browsers send a cookie to all ports of a host.
 #[must_use]
-pub fn session_cookie(request: &HeaderMap) -> Option<&str> {
+pub fn session_cookie<'a>(request: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = request.get_all(header::COOKIE).iter();
     let mut pairs = all
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'));
     pairs.find_map(|pair| {
-        let (name, value) = pair.trim().split_once('=')?;
-        (name == SESSION_COOKIE).then_some(value)
+        let (of, value) = pair.trim().split_once('=')?;
+        (of == name).then_some(value)
     })
 }
 
-/// The `Set-Cookie` with which a browser keeps a session, or forgets it for `None`; `secure` if it
+/// The `Set-Cookie` with which a browser keeps a session under `name`, or forgets it for `None`; `secure` if it
 /// reaches the service by TLS.
 #[must_use]
-pub fn set_session_cookie(cookie: Option<&Token>, secure: bool) -> HeaderValue {
+pub fn set_session_cookie(name: &str, cookie: Option<&Token>, secure: bool) -> HeaderValue {
     let secure = if secure { "; Secure" } else { "" };
     let (text, seconds) = match cookie {
         Some(cookie) => (cookie.reveal(), LIFETIME.as_secs()),
         None => ("", 0),
     };
-    let text = format!(
-        "{SESSION_COOKIE}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
-    );
+    let text =
+        format!("{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
@@ -170,15 +168,16 @@ mod tests {
     #[test]
     fn a_browser_sends_the_cookie_that_it_was_given() {
         let token = Token::random().unwrap();
-        let set = set_session_cookie(Some(&token), true);
+        let set = set_session_cookie("one", Some(&token), true);
         let text = set.to_str().unwrap();
         assert!(text.ends_with("; Secure") && text.contains("HttpOnly; SameSite=Strict"));
         let pair = text.split(';').next().unwrap();
         let cookies = format!("theme=dark; {pair}; other=1");
         let request = HeaderMap::from_iter([(header::COOKIE, cookies.parse().unwrap())]);
-        assert_eq!(session_cookie(&request), Some(token.reveal()));
-        assert_eq!(session_cookie(&HeaderMap::new()), None);
-        let gone = set_session_cookie(None, false);
+        assert_eq!(session_cookie(&request, "one"), Some(token.reveal()));
+        assert_eq!(session_cookie(&request, "other"), Some("1"));
+        assert_eq!(session_cookie(&HeaderMap::new(), "one"), None);
+        let gone = set_session_cookie("one", None, false);
         assert!(gone.to_str().unwrap().contains("Max-Age=0"));
     }
 }

@@ -2,4 +2,4 @@
 
 mod caller;
 
-pub(crate) use self::caller::{Caller, Refusal, check_page};
+pub(crate) use self::caller::{Caller, Refusal, SESSION_COOKIE, check_page};

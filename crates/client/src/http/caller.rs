@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
 use hawser_http::{AuthError, Peer, Users, by_bearer, by_token, is_own_page, session_cookie};
 
+use super::session::COOKIE;
 use super::{Daemon, RPC};
 
 /// A request with the token, or of a session.
@@ -48,7 +49,7 @@ fn password(request: &Parts) -> Option<String> {
 /// Looks for the cookie of a session. Browsers send it whoever made the request: one from a page of another
 /// site is refused before (`refuse_pages`), and one that changes something must be of the page itself.
 fn by_session(daemon: &Daemon, request: &Parts) -> Result<(), AuthError> {
-    let cookie = session_cookie(&request.headers).ok_or_else(AuthError::missing)?;
+    let cookie = session_cookie(&request.headers, COOKIE).ok_or_else(AuthError::missing)?;
     let is_look = request.method == Method::GET || request.method == Method::HEAD;
     if !is_look && !is_own_page(&request.headers) {
         let reason = "Only the page itself makes changes by a session: send a token instead";

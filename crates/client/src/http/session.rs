@@ -11,6 +11,8 @@ use super::body::{Session, SignIn};
 use super::caller::Authorized;
 use super::describe::Refused;
 
+/// The name of the session's cookie.
+pub(super) const COOKIE: &str = "hawser_daemon";
 /// Longest body of a sign-in, in bytes.
 const MAX_BODY: usize = 4096;
 
@@ -48,7 +50,7 @@ pub(super) async fn sign_in(
         JsonError(StatusCode::SERVICE_UNAVAILABLE, reason.to_owned()).into_response()
     })?;
     // The API is served on loopback addresses alone, without TLS.
-    let cookie = set_session_cookie(Some(&cookie), false);
+    let cookie = set_session_cookie(COOKIE, Some(&cookie), false);
     let answer = json(StatusCode::OK, &session());
     Ok(([(header::SET_COOKIE, cookie)], answer).into_response())
 }
@@ -76,9 +78,9 @@ pub(super) async fn sign_out(
 ) -> Result<Response, Response> {
     let (mut parts, _) = request.into_parts();
     Authorized::from_request_parts(&mut parts, &daemon).await?;
-    if let Some(cookie) = session_cookie(&parts.headers) {
+    if let Some(cookie) = session_cookie(&parts.headers, COOKIE) {
         daemon.inner.sessions.end(cookie);
     }
-    let gone = [(header::SET_COOKIE, set_session_cookie(None, false))];
+    let gone = [(header::SET_COOKIE, set_session_cookie(COOKIE, None, false))];
     Ok((StatusCode::NO_CONTENT, gone).into_response())
 }

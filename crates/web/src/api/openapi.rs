@@ -6,7 +6,6 @@
 )]
 
 use hawser_coordinator::describe::IsdAs;
-use hawser_http::SESSION_COOKIE;
 use hawser_http::describe::{
     BadRequest, Conflict, ErrorBody, Forbidden, NotFound, NotStored, Tokens, TooLong, TooMany,
     TooSlow, Unauthorized,
@@ -14,6 +13,8 @@ use hawser_http::describe::{
 use utoipa::openapi::OpenApi as Description;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{IntoParams, Modify, OpenApi};
+
+use crate::auth::SESSION_COOKIE;
 
 /// All but the operations.
 #[derive(OpenApi)]

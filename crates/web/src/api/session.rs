@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::answers::MAX_BODY;
 use crate::app::App;
-use crate::auth::{Caller, Refusal, check_page};
+use crate::auth::{Caller, Refusal, SESSION_COOKIE, check_page};
 
 /// The body of a login.
 #[derive(Deserialize, ToSchema)]
@@ -71,7 +71,7 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Result<R
         begun.map_err(|reason| JsonError(StatusCode::SERVICE_UNAVAILABLE, reason.to_owned()))?;
     let peer = parts.extensions.get::<Peer>();
     let secure = peer.is_some_and(|peer| app.is_secure(peer.tls));
-    let cookie = set_session_cookie(Some(&cookie), secure);
+    let cookie = set_session_cookie(SESSION_COOKIE, Some(&cookie), secure);
     let answer = json(StatusCode::OK, &Me::new(&app, &user));
     Ok(([(header::SET_COOKIE, cookie)], answer).into_response())
 }
@@ -102,6 +102,9 @@ pub(crate) async fn log_out(State(app): State<App>, request: Request) -> Result<
     }
     let peer = parts.extensions.get::<Peer>();
     let secure = peer.is_some_and(|peer| app.is_secure(peer.tls));
-    let gone = [(header::SET_COOKIE, set_session_cookie(None, secure))];
+    let gone = [(
+        header::SET_COOKIE,
+        set_session_cookie(SESSION_COOKIE, None, secure),
+    )];
     Ok((StatusCode::NO_CONTENT, gone).into_response())
 }

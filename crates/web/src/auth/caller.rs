@@ -11,6 +11,9 @@ use hawser_http::{AuthError, JsonError, PAGE_HEADER, Peer, Users, by_bearer, ses
 
 use crate::app::App;
 
+/// The name of the session's cookie.
+pub(crate) const SESSION_COOKIE: &str = "hawser_session";
+
 /// The user that a request comes from.
 #[derive(Clone)]
 pub(crate) struct Caller {
@@ -46,7 +49,8 @@ impl FromRequestParts<App> for Caller {
             let (user, cookie) = (user?, None);
             return Ok(Self { user, cookie });
         }
-        let cookie = session_cookie(&parts.headers).ok_or_else(AuthError::missing)?;
+        let cookie =
+            session_cookie(&parts.headers, SESSION_COOKIE).ok_or_else(AuthError::missing)?;
         let state = app.coordinator().state();
         let user = app.sessions().user(cookie, app.now(), |user, token| {
             let user = state.users.get(user);

@@ -100,9 +100,9 @@ async fn a_file_is_read_while_it_is_fetched_from_where_it_is_asked_for() {
         "{body}"
     );
 
-    // Slow: all of it would take a minute and a half.
+    // Slow: all of it would take four minutes.
     let one = format!("/api/v1/torrents/{}", film.hash);
-    let slow = json!({"download_rate": 1_000_000});
+    let slow = json!({"download_rate": 400_000});
     assert_eq!(api.json(&format!("PATCH {one}"), &slow).await.0, 200);
     assert_eq!(
         api.json(&format!("POST {one}/start"), &Value::Null).await.0,
