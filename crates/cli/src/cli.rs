@@ -200,7 +200,7 @@ impl Command {
             Self::Serve(args) => serve::run(args).map(done),
             Self::Shim(command) => shim::run(command),
             Self::Run(args) => run::run(*args),
-            Self::As(command) => join::run(command).map(done),
+            Self::As(command) => join::run(command),
             Self::Limit(args) => limit::run(args).map(done),
             Self::Coordinator(args) => coordinator::run(&args).map(done),
             Self::Lab(command) => lab::run(command),

@@ -17,6 +17,7 @@ pub mod folders;
 pub mod get;
 mod headings;
 pub mod image;
+mod init;
 pub mod join;
 pub mod key;
 pub mod lab;

@@ -9,7 +9,7 @@
 //! - [`Sessions`]: sessions of browsers, by cookies; [`may_be_from_page`]: requests that pages make.
 //! - [`Topic`]: streams of events; [`asset()`]: files of pages that are inside the program; [`page`]: what
 //!   all pages share.
-//! - [`notify()`]: readiness, for systemd.
+//! - [`notify()`]: readiness, for systemd; [`Listener::serve_health`]: for probes.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
 //! - [`describe`]: what descriptions of APIs share.
@@ -38,6 +38,7 @@ mod busy;
 pub mod describe;
 mod events;
 mod explain;
+mod health;
 mod limit_metrics;
 mod listener;
 mod metrics;

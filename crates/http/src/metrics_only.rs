@@ -1,15 +1,14 @@
 //! A socket on which metrics alone are served.
 
 use axum::Router;
-use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::from_fn;
+use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::answer::{JsonError, json_errors, prometheus};
 use crate::listener::Listener;
-use crate::origin::{NO_PAGES, may_be_from_page};
+use crate::origin::refuse_pages;
 
 impl Listener {
     /// Serves metrics alone, at `/metrics`: the text that `read` gives, or 503 with why it gives none.
@@ -38,13 +37,6 @@ impl Listener {
 async fn nothing_else() -> JsonError {
     let reason = "only /metrics is served here";
     JsonError(StatusCode::NOT_FOUND, reason.to_owned())
-}
-
-async fn refuse_pages(request: Request, next: Next) -> Response {
-    match may_be_from_page(request.headers(), false) {
-        true => JsonError(StatusCode::FORBIDDEN, NO_PAGES.to_owned()).into_response(),
-        false => next.run(request).await,
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,12 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::answer::JsonError;
 
 /// What a request from a page is answered where none is served.
 pub const NO_PAGES: &str = "Requests from web pages are refused";
@@ -37,6 +42,14 @@ pub fn is_own_page(request: &HeaderMap) -> bool {
             .is_some_and(|site| site == "same-origin"),
     };
     is_same && request.contains_key(PAGE_HEADER) && names_this_host(request)
+}
+
+/// Refuses requests from web pages; for [`from_fn`](axum::middleware::from_fn).
+pub(crate) async fn refuse_pages(request: Request, next: Next) -> Response {
+    match may_be_from_page(request.headers(), false) {
+        true => JsonError(StatusCode::FORBIDDEN, NO_PAGES.to_owned()).into_response(),
+        false => next.run(request).await,
+    }
 }
 
 /// Whether the request names this host by an address or as `localhost`.

@@ -25,6 +25,8 @@
 //! border routers go over to changed addresses while they run. They hand over one update at a time, of bounded size. What fails is tried again after
 //! pauses that grow; limits are put into force again every 30 s.
 //!
+//! A [`Health`] answers whether all of this works, for those that watch the process.
+//!
 //! Tasks speak over channels, and nothing is locked in memory. A [`Folder`] holds a lock on its folder
 //! (flock(2)) as long as it exists, so that one process at a time runs the AS. Its files are read and
 //! written in the task itself, the limits on threads for blocking work.
@@ -33,6 +35,7 @@ mod error;
 mod event;
 mod folder;
 mod follow;
+mod health;
 mod http;
 mod keeper;
 mod limits;
@@ -44,4 +47,5 @@ mod tls;
 pub use self::error::{FetchError, InstallError, NodeError};
 pub use self::event::{Event, ServiceName};
 pub use self::folder::{Folder, Installed};
+pub use self::health::{Health, HealthReport, HealthReporter, health};
 pub use self::run::{Options, run};

@@ -16,6 +16,7 @@ use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
 use crate::follow::{FailedLink, Follower, Outcome, Update};
+use crate::health::{Facts, HealthReporter, neighbours};
 use crate::limits::named;
 use crate::neighbours::{Located, locate};
 use crate::services::Services;
@@ -35,6 +36,8 @@ pub struct Options {
     /// The file of the network's segments, or the folder of its parts; `None` for the file in the
     /// folder of the AS, where those of a coordinator are put.
     pub segments: Option<PathBuf>,
+    /// Told what [`Health`](crate::Health) answers; `None` if nobody asks.
+    pub health: Option<HealthReporter>,
 }
 
 /// Runs the AS in `folder` until `stop` completes: its services and its limits, and follows its
@@ -119,6 +122,7 @@ impl Node {
         self.locate()?;
         loop {
             self.settle();
+            self.report_health();
             if !self.has_been_ready
                 && let Some((service, reason)) = self.services.as_ref().and_then(Services::ended)
             {
@@ -232,6 +236,24 @@ impl Node {
         if before.is_none_or(|before| before.version != version || before.error.is_some()) {
             self.tell(Event::Ready { version });
         }
+    }
+
+    /// Reports what is known of the services and limits.
+    fn report_health(&self) {
+        let Some(health) = &self.options.health else {
+            return;
+        };
+        let services = self.services.as_ref();
+        health.report(Facts {
+            version: self.manifest.version,
+            services: services.map(Services::states).unwrap_or_default(),
+            limits: self.limits.is,
+            failed_limits: self.limits.failed.keys().cloned().collect(),
+            routers: services.map(Services::router_sockets).unwrap_or_default(),
+            // It was checked when it was installed.
+            links: (self.bundle.topology()).map_or_else(|_| [].into(), |one| neighbours(&one)),
+            segments: self.segments(),
+        });
     }
 
     /// Puts the limits of the current configuration into force.

@@ -90,6 +90,21 @@ impl Services {
         is_done.await.map_err(|error| error.to_string())
     }
 
+    /// Whether each is ready.
+    pub fn states(&self) -> Vec<(ServiceName, bool)> {
+        let states = self.states.borrow();
+        let both = self.specs.iter().zip(states.iter());
+        both.map(|(spec, state)| (spec.name.clone(), state.is_ready))
+            .collect()
+    }
+
+    /// The live sockets of the border routers.
+    pub fn router_sockets(&self) -> Vec<PathBuf> {
+        let is_router = |spec: &&Spec| matches!(spec.name, ServiceName::Router(_));
+        let routers = self.specs.iter().filter(is_router);
+        routers.map(|spec| spec.socket.clone()).collect()
+    }
+
     /// Whether all are ready.
     pub fn ready(&self) -> bool {
         self.states.borrow().iter().all(|state| state.is_ready)

@@ -4,20 +4,25 @@ mod report;
 
 use std::fs::File;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Subcommand;
 use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
+use hawser_http::Listener;
+use hawser_kernel::bind::Refused;
 use hawser_limit::{Enforcer, KernelEnforcer, Limiter, Limits, Scope};
-use hawser_node::{Event, Folder, Options};
+use hawser_node::{Event, Folder, Health, Options};
 use hawser_topology::{IsdAsn, as_folder};
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use self::report::{Joined, show};
-use super::{files, folders, print, process};
+use super::{files, folders, init, print, process};
 use crate::failure::{Doing, Failure};
 
 /// How long it is held back that a service ended.
@@ -42,6 +47,10 @@ pub struct JoinArgs {
     /// parts, as `lab export` writes them; read again when they change
     #[arg(long, value_name = "PATH")]
     pub segments: Option<PathBuf>,
+    /// Answer HTTP at this address: /live while this runs, /ready while all links are up and there are
+    /// paths; 503 and what is missing otherwise
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
     /// Unpack the archive, and end without running the AS
     #[arg(long)]
     pub unpack: bool,
@@ -51,10 +60,33 @@ pub struct JoinArgs {
 }
 
 /// Runs `hawser as`.
-pub fn run(command: AsCommand) -> Result<(), Failure> {
+pub fn run(command: AsCommand) -> Result<ExitCode, Failure> {
     match command {
-        AsCommand::Join(args) => join(args),
+        // It starts processes, and does not know those of others.
+        AsCommand::Join(args) if !args.unpack && init::is_init() => init::run(),
+        AsCommand::Join(args) => join(args).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// The socket on which probes are answered, which is bound before the AS is announced.
+async fn bind_health(address: SocketAddr) -> Result<Listener, Failure> {
+    let listener = Listener::bind(address, None).await;
+    listener.map_err(|error| {
+        let refused = Refused::tcp(address, &error);
+        Failure::job(format_args!("cannot listen at {address}: {refused}"))
+    })
+}
+
+/// Answers probes, without end.
+async fn serve_health(listener: Listener, health: Health) {
+    let read = move || {
+        let health = health.clone();
+        async move {
+            let report = health.read().await;
+            (report.ready, report)
+        }
+    };
+    listener.serve_health(read).await;
 }
 
 fn join(args: JoinArgs) -> Result<(), Failure> {
@@ -62,6 +94,7 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
         archive,
         state,
         segments,
+        listen,
         unpack,
         json,
     } = args;
@@ -97,6 +130,11 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     }
     let runtime = process::small_runtime()?;
     let stop = runtime.block_on(async { process::interrupted() })?;
+    let listener = match listen {
+        Some(address) => Some(runtime.block_on(bind_health(address))?),
+        None => None,
+    };
+    let (reporter, health) = hawser_node::health();
     announce()?;
     let limits: Option<Arc<dyn Enforcer<String>>> = match current.manifest()?.role {
         Role::AttachmentPoint => {
@@ -110,9 +148,14 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
         program: process::program()?,
         limits,
         segments,
+        health: Some(reporter),
     };
     runtime.block_on(async {
         process::survive_hangup()?;
+        let mut servers = JoinSet::new();
+        if let Some(listener) = listener {
+            servers.spawn(serve_health(listener, health));
+        }
         // A few for each service that ends, which is begun again after a pause.
         let (sender, mut events) = unbounded_channel();
         let running = hawser_node::run(folder, options, sender, stop);

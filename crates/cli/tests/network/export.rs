@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::machine::{Machine, can_run, export, read, write_archive};
+use crate::support::eventually;
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
@@ -124,7 +125,7 @@ fn pods_find_their_neighbours_also_after_these_moved() {
         command.args(["as", "join"]).arg(&archive);
         command.arg("--segments").arg(out.join("segments"));
         command.arg("--state").arg(folder.path().join(name));
-        command.arg("--json");
+        command.args(["--listen", "127.0.0.1:8042", "--json"]);
         machine.start(command);
         machine
     });
@@ -137,7 +138,20 @@ fn pods_find_their_neighbours_also_after_these_moved() {
         machine.ip(&format!("address add {address}/24 dev eth0"));
         machine.ip("link set eth0 mtu 1450 up");
     }
+    // Their links are down: the second is not known to the first.
+    eventually("the first is alive", || {
+        a.get("/live").is_some_and(|(status, _)| status == 200)
+    });
+    let (status, report) = a.get("/ready").unwrap();
+    assert!(status == 503 && report["ready"] == false, "{report}");
     write_hosts(["10.9.0.1", "10.9.0.2"]);
+    for machine in [&*a, &*b] {
+        eventually("both are ready", || {
+            machine
+                .get("/ready")
+                .is_some_and(|(status, _)| status == 200)
+        });
+    }
     a.assert_reaches(B);
     b.assert_reaches(A);
     let control = a.control();

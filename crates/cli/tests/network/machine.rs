@@ -1,6 +1,8 @@
 //! Machines of an exported network: each AS in a network namespace of its own.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -27,7 +29,7 @@ pub fn can_run() -> bool {
 pub struct Machine {
     // It ends before its namespace.
     pub joined: Option<Process>,
-    namespace: NetNs,
+    pub namespace: NetNs,
 }
 
 impl Machine {
@@ -105,6 +107,22 @@ impl Machine {
             }
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// The status and the body that a server of the AS answers at port 8042; `None` if there is none.
+    pub fn get(&self, path: &str) -> Option<(u16, Value)> {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(("127.0.0.1", 8042))?;
+            let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = self.namespace.run(ask).unwrap().ok()?;
+        let status = answer.split(' ').nth(1)?.parse().ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        Some((status, serde_json::from_str(body).ok()?))
     }
 
     pub fn wait_ready(&self) {

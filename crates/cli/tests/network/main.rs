@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bulk;
+mod container;
 mod coordinator;
 mod doctor;
 mod export;

@@ -69,6 +69,7 @@ impl Running {
             program: program(folder.path(), "run::tests::fake_service"),
             limits: Some(Arc::clone(&limits) as _),
             segments: None,
+            health: None,
         };
         let (sender, events) = unbounded_channel();
         let (stop, stopped) = oneshot::channel::<()>();

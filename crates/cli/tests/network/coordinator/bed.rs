@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -119,6 +119,11 @@ impl Process {
     /// Its number.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 
     /// Ends it as systemd does, and waits until it has ended.
