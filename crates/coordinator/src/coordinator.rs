@@ -13,6 +13,7 @@
 mod ases;
 mod hosts;
 mod links;
+mod moved;
 mod names;
 mod users;
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Coordinator;
+use super::moved::move_ends;
 use super::names::check_name;
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
@@ -162,21 +163,6 @@ fn check_owner(state: &State, owner: Option<UserId>) -> Result<(), ChangeError> 
     }
 }
 
-/// Addresses that links use stay: both ends are configured with them.
-fn check_in_use(state: &State, isd_as: IsdAsn, addresses: &[IpAddr]) -> Result<(), ChangeError> {
-    let links = state.links_of(isd_as);
-    let ends = links.flat_map(|link| [link.attachment_point, link.user_as]);
-    let core = state.core_links_of(isd_as).flat_map(|link| link.ends);
-    let mut ends = ends.chain(core).filter(|end| end.isd_as == isd_as);
-    let gone = ends.find_map(|end| end.ip.filter(|ip| !addresses.contains(ip)));
-    match gone {
-        Some(ip) => Err(ChangeError::Conflict(format!(
-            "{isd_as} has links with the address {ip}: remove these first"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// Removes the links of an AS.
 fn remove_links(state: &mut State, isd_as: IsdAsn, changes: &mut Vec<ChangeKind>) -> Removed {
     let links: Vec<_> = state.links_of(isd_as).cloned().collect();
@@ -266,11 +252,11 @@ impl Coordinator {
         })
     }
 
-    /// Changes what an attachment point is.
+    /// Changes what an attachment point is. Its links follow when its addresses change.
     ///
     /// # Errors
-    /// [`ChangeError`] when there is none, a value cannot be used, links use an address that it is no
-    /// longer to have, or the actor may not.
+    /// [`ChangeError`] when there is none, a value cannot be used, links cannot follow to its new
+    /// addresses, or the actor may not.
     pub fn change_attachment_point(
         &self,
         actor: &Actor,
@@ -280,8 +266,11 @@ impl Coordinator {
             allows(actor, Action::Administer)?;
             check(&new.label, new.place, &new.addresses, new.first_port)?;
             check_device(new.device.as_deref())?;
-            check_in_use(state, new.isd_as, &new.addresses)?;
             let isd_as = new.isd_as;
+            if let Some(one) = state.attachment_points.get(&isd_as) {
+                let before = one.addresses.clone();
+                move_ends(state, isd_as, &before, &new.addresses)?;
+            }
             let one = state.attachment_points.get_mut(&isd_as);
             let one =
                 one.ok_or_else(|| ChangeError::Unknown(format!("attachment point {isd_as}")))?;
@@ -329,19 +318,23 @@ impl Coordinator {
         })
     }
 
-    /// Changes what a user AS is. With another owner it gets another secret and other keys.
+    /// Changes what a user AS is. Its links follow when its addresses change. With another owner it gets
+    /// another secret and other keys.
     ///
     /// # Errors
-    /// [`ChangeError`] when there is none, a value cannot be used, links use an address that it is no
-    /// longer to have, or the actor may not.
+    /// [`ChangeError`] when there is none, a value cannot be used, links cannot follow to its new
+    /// addresses, or the actor may not.
     pub fn change_user_as(&self, actor: &Actor, new: NewUserAs) -> Result<UserAs, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
             check_owner(state, new.owner)?;
             check(&new.label, new.place, &new.addresses, new.first_port)?;
-            check_in_use(state, new.isd_as, &new.addresses)?;
             let isd_as = new.isd_as;
             let number = state.next.change;
+            if let Some(one) = state.user_ases.get(&isd_as) {
+                let before = one.addresses.clone();
+                move_ends(state, isd_as, &before, &new.addresses)?;
+            }
             let one = state.user_ases.get_mut(&isd_as);
             let one = one.ok_or_else(|| ChangeError::Unknown(format!("user AS {isd_as}")))?;
             if one.owner != new.owner {

@@ -1,0 +1,96 @@
+//! ASes whose addresses change while they have links.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use hawser_topology::IsdAsn;
+
+use crate::error::ChangeError;
+use crate::link::LinkEnd;
+use crate::state::State;
+
+/// Has the links of an AS follow when its addresses change from `before` to `now`: each end at an address
+/// that the AS no longer has goes to its new address of the same family, and keeps its interface and its
+/// UDP port, so that the limits and the paths of the link stay. Ends at addresses that never were among
+/// those of the AS stay where they are.
+///
+/// # Errors
+/// [`ChangeError::Conflict`] when links need an address of a family of which the AS is to have none, or
+/// when two links could not be told apart at the new address. The state may have been changed in part
+/// then.
+pub(super) fn move_ends(
+    state: &mut State,
+    isd_as: IsdAsn,
+    before: &[IpAddr],
+    now: &[IpAddr],
+) -> Result<(), ChangeError> {
+    let mut has_moved = false;
+    let mut follow = |end: &mut LinkEnd| -> Result<(), ChangeError> {
+        let left = |ip: &IpAddr| before.contains(ip) && !now.contains(ip);
+        let Some(old) = end.ip.filter(left) else {
+            return Ok(());
+        };
+        if end.isd_as != isd_as {
+            return Ok(());
+        }
+        let new = now.iter().find(|ip| ip.is_ipv4() == old.is_ipv4());
+        let new = new.ok_or_else(|| {
+            let family = if old.is_ipv4() { "IPv4" } else { "IPv6" };
+            ChangeError::Conflict(format!(
+                "{isd_as} has links with the address {old}: give it another {family} address, or \
+                 remove these first"
+            ))
+        })?;
+        end.ip = Some(*new);
+        has_moved = true;
+        Ok(())
+    };
+    for link in state.links.values_mut() {
+        follow(&mut link.attachment_point)?;
+        follow(&mut link.user_as)?;
+    }
+    for link in state.core_links.values_mut() {
+        link.ends.iter_mut().try_for_each(&mut follow)?;
+    }
+    match has_moved {
+        true => check_distinct(state, isd_as),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the links of an AS can be told apart, at its own border router by their UDP ports, and at
+/// each attachment point by the addresses of their far ends, which limits need.
+fn check_distinct(state: &State, isd_as: IsdAsn) -> Result<(), ChangeError> {
+    let links = state.links_of(isd_as);
+    let ends = links.flat_map(|link| [link.attachment_point, link.user_as]);
+    let core = state.core_links_of(isd_as).flat_map(|link| link.ends);
+    let mut own = BTreeSet::new();
+    for end in ends.chain(core).filter(|end| end.isd_as == isd_as) {
+        if let Some(at) = end.underlay()
+            && !own.insert(at)
+        {
+            return Err(ChangeError::Conflict(format!(
+                "{isd_as} would have two links at {at}: remove one of them first"
+            )));
+        }
+    }
+    for link in state.links_of(isd_as) {
+        let far = (link.user_as.ip, link.user_as.port);
+        let mut others = state.links_of(link.attachment_point.isd_as);
+        let alike = others.find(|other| {
+            let is_there = other.attachment_point.isd_as == link.attachment_point.isd_as;
+            let same = (other.user_as.ip, other.user_as.port) == far;
+            other.id != link.id && is_there && same && far.0.is_some()
+        });
+        if let (Some(other), Some(ip)) = (alike, far.0) {
+            return Err(ChangeError::Conflict(format!(
+                "links {} and {} would both have the address {ip}: remove one of them first",
+                link.id, other.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
