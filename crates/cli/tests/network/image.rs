@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::machine::{Machine, can_run, export, write_archive};
+use crate::machine::{Machine, can_run, export, read, write_archive};
 use crate::podman::Podman;
 
-/// An image, made once for the tests of this file.
+/// An image.
 struct Made {
     folder: TempDir,
     summary: Value,
@@ -161,4 +161,112 @@ fn podman_loads_and_runs_an_image() {
     ]);
     let output = shell.args([name, "-c", "true"]).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
+}
+
+/// The pod of an exported AS, which podman runs from folders of this machine: it knows neither StatefulSets
+/// nor volumes of several parts. Ports of containers would be published on this machine.
+fn pod(out: &Path, name: &str, folder: &Path) -> PathBuf {
+    let manifest = out.join(format!("ases/{name}.yaml"));
+    let archive = folder.join(format!("{name}-archive"));
+    fs::create_dir(&archive).unwrap();
+    write_archive(&manifest, &archive.join("as.tar.gz"));
+    let documents = read(&manifest);
+    let set = documents
+        .into_iter()
+        .find(|one| one["kind"] == "StatefulSet");
+    let mut template = set.unwrap()["spec"]["template"].take();
+    let mut spec = template["spec"].take();
+    for volume in spec["volumes"].as_array_mut().unwrap() {
+        let path = match volume["name"].as_str().unwrap() {
+            "archive" => archive.clone(),
+            "segments" => out.join("segments"),
+            other => folder.join(format!("{name}-{other}")),
+        };
+        fs::create_dir_all(&path).unwrap();
+        *volume = json!({
+            "name": volume["name"],
+            "hostPath": {"path": path, "type": "Directory"},
+        });
+    }
+    let container = &mut spec["containers"][0];
+    container.as_object_mut().unwrap().remove("ports");
+    container["imagePullPolicy"] = "Never".into();
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": template["metadata"]["labels"]},
+        "spec": spec,
+    });
+    let file = folder.join(format!("{name}.yaml"));
+    // JSON is YAML.
+    fs::write(&file, pod.to_string()).unwrap();
+    file
+}
+
+#[test]
+fn pods_of_an_exported_network_run_in_podman() {
+    if !can_run() {
+        return;
+    }
+    let made = Made::new();
+    let root = made.root();
+    let Some(podman) = Podman::find(&root, "/usr/bin/hawser", "--version") else {
+        return;
+    };
+    podman.run(&["load", "-q", "-i", made.archive().to_str().unwrap()]);
+    let network = format!("hawser-{}", std::process::id());
+    let created = podman
+        .command(&["network", "create", &network])
+        .output()
+        .unwrap();
+    if !podman.has_names || !created.status.success() {
+        eprintln!(
+            "skipped: podman has no networks with names (netavark, aardvark-dns): {created:?}"
+        );
+        return;
+    }
+    let name = made.summary["name"].as_str().unwrap();
+    let tried = podman
+        .command(&["run", "--rm", "--network", &network, name, "--version"])
+        .output();
+    let tried = tried.unwrap();
+    if !tried.status.success() {
+        eprintln!("skipped: podman cannot make networks here: {tried:?}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fig4 = hawser_topology::Network::ready("fig4").unwrap().to_topo();
+    export(&folder, "kubernetes", &fig4);
+    let out = folder.path().join("out");
+    let ases = [
+        ("as1-ff00-0-110", "1-ff00:0:110"),
+        ("as1-ff00-0-111", "1-ff00:0:111"),
+    ];
+    for (name, _) in ases {
+        let file = pod(&out, name, folder.path());
+        podman.run(&[
+            "kube",
+            "play",
+            "-q",
+            "--network",
+            &network,
+            file.to_str().unwrap(),
+        ]);
+    }
+    for ((name, _), (_, other)) in ases.into_iter().zip(ases.into_iter().rev()) {
+        let container = format!("{name}-hawser");
+        let hawser = ["exec", &container, "/usr/bin/hawser"];
+        let paths = ["paths", other, "--wait=60s", "--timeout", "60s"];
+        let said = podman.run(&[&hawser[..], &paths].concat());
+        assert!(said.contains("alive"), "{said}");
+        let host = format!("{other},127.0.0.1");
+        let ping = ["ping", &host, "-c", "3", "--interval", "100ms"];
+        podman.run(&[&hawser[..], &ping].concat());
+    }
+    for (name, _) in ases {
+        podman.run(&["pod", "stop", "--time", "60", name]);
+        let container = format!("{name}-hawser");
+        let code = podman.run(&["inspect", "--format", "{{.State.ExitCode}}", &container]);
+        assert_eq!(code.trim(), "0", "{container}");
+    }
 }

@@ -6,17 +6,28 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// What podman is configured with, tried in this order: as it is; and for systems where neither limits may
-/// be raised nor control groups have one version.
-const CONFIGURATIONS: [&str; 2] = [
-    "",
-    "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n\
-     [engine]\nruntime = \"runc\"\n",
-];
+/// What podman is configured with, tried in this order: with names of containers by netavark, or without;
+/// and each also for systems where neither limits may be raised nor control groups have one version.
+const CONFIGURATIONS: [[bool; 2]; 4] = [[true, false], [true, true], [false, false], [false, true]];
+
+/// The configuration with names, and with little that the system must allow.
+fn configuration([has_names, is_modest]: [bool; 2]) -> String {
+    let mut text = String::new();
+    if is_modest {
+        text += "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n";
+        text += "[engine]\nruntime = \"runc\"\n";
+    }
+    if has_names {
+        text += "[network]\nnetwork_backend = \"netavark\"\n";
+    }
+    text
+}
 
 /// podman with images and containers of its own, which are removed when this is dropped.
 pub struct Podman {
     configuration: PathBuf,
+    /// Whether containers of a network find each other by their names, if the programs for it are there.
+    pub has_names: bool,
     folder: TempDir,
 }
 
@@ -28,13 +39,15 @@ impl Podman {
             return None;
         }
         let mut reasons = Vec::new();
-        for text in CONFIGURATIONS {
+        for wanted in CONFIGURATIONS {
             // Paths of its sockets are short.
             let folder = tempfile::tempdir_in("/tmp").unwrap();
             let configuration = folder.path().join("containers.conf");
-            fs::write(&configuration, text).unwrap();
+            fs::write(&configuration, self::configuration(wanted)).unwrap();
+            let [has_names, _] = wanted;
             let podman = Self {
                 configuration,
+                has_names,
                 folder,
             };
             let mut command = podman.command(&["run", "--rm", "--network", "none", "--rootfs"]);
@@ -60,6 +73,7 @@ impl Podman {
         command.arg("--root").arg(folder("root"));
         command.arg("--runroot").arg(folder("run"));
         command.arg("--tmpdir").arg(folder("tmp"));
+        command.arg("--network-config-dir").arg(folder("networks"));
         command.args(args);
         command
     }
@@ -78,6 +92,7 @@ impl Drop for Podman {
         let clear = |args: &[&str]| -> Option<Output> { self.command(args).output().ok() };
         clear(&["pod", "rm", "--all", "--force", "--time", "0"]);
         clear(&["rm", "--all", "--force", "--time", "0"]);
+        clear(&["network", "prune", "--force"]);
         clear(&["rmi", "--all", "--force"]);
     }
 }
