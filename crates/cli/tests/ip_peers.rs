@@ -23,6 +23,8 @@ mod finding;
 mod local;
 #[path = "ip_peers/selecting.rs"]
 mod selecting;
+#[path = "ip_peers/version_two.rs"]
+mod version_two;
 #[path = "ip_peers/web_seeds.rs"]
 mod web_seeds;
 

@@ -7,14 +7,14 @@ use hawser_bencode::Value;
 use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo};
 
-/// Most bytes of info dictionaries that are kept. What is made of them takes a few times as much.
+/// Most bytes of info dictionaries, and of hashes beside them, that are kept. What is made of them takes a few times as much.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 
 /// Metainfo that was read lately: programs ask for the same again every few seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Metainfos {
     all: HashMap<InfoHash, Arc<Metainfo>>,
-    /// Bytes of the info dictionaries, at most [`MAX_KEPT_BYTES`].
+    /// Bytes of the info dictionaries and of the hashes beside them, at most [`MAX_KEPT_BYTES`].
     bytes: usize,
 }
 
@@ -25,7 +25,7 @@ impl Metainfos {
 
     /// Keeps it if there is room; where others are in the way, they make room.
     pub fn insert(&mut self, metainfo: Arc<Metainfo>) {
-        let length = metainfo.info().len();
+        let length = metainfo.bytes();
         self.remove(metainfo.info_hash);
         if length > MAX_KEPT_BYTES {
             return;
@@ -39,7 +39,7 @@ impl Metainfos {
 
     pub fn remove(&mut self, info_hash: InfoHash) {
         if let Some(removed) = self.all.remove(&info_hash) {
-            self.bytes -= removed.info().len();
+            self.bytes -= removed.bytes();
         }
     }
 }
@@ -61,6 +61,9 @@ pub(crate) fn from_link(metainfo: &Metainfo, magnet: &Magnet) -> Vec<u8> {
         add(b"announce-list", &Value::List(tiers.collect()).encode());
     }
     add(b"info", metainfo.info());
+    if let Some(layers) = metainfo.piece_layers() {
+        add(b"piece layers", &layers);
+    }
     if !magnet.web_seeds.is_empty() {
         add(
             b"url-list",
@@ -100,7 +103,7 @@ mod tests {
                 kept.insert(Arc::clone(&metainfo));
             }
             assert!(kept.find(hash).is_some());
-            let bytes: usize = kept.all.values().map(|it| it.info().len()).sum();
+            let bytes: usize = kept.all.values().map(|it| it.bytes()).sum();
             assert!(bytes == kept.bytes && bytes <= MAX_KEPT_BYTES, "{bytes}");
         }
         for hash in kept.all.keys().copied().collect::<Vec<_>>() {

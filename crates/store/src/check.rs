@@ -15,15 +15,15 @@ use crate::range::{Hash, Ranges};
 /// Bytes read at a time: few enough to stay in the cache until hashed.
 const CHUNK: u64 = 256 << 10;
 
-/// Hashes the ranges `0..count`, the bytes of each given by `range`, and passes each hash to `each`
-/// on this thread, in no particular order. Ends early when `each` returns `false`.
+/// Hashes the ranges `0..count`, the bytes and the hash function of each given by `range`, and passes each
+/// hash to `each` on this thread, in no particular order. Ends early when `each` returns `false`.
 ///
 /// # Errors
 /// If a file cannot be read.
 pub fn hash_ranges<D: Digest>(
     files: &Files,
     count: u32,
-    range: impl Fn(u32) -> Range<u64> + Sync,
+    range: impl Fn(u32) -> (Range<u64>, D) + Sync,
     each: impl FnMut(u32, Output<D>) -> bool,
 ) -> Result<(), StoreError>
 where
@@ -31,7 +31,10 @@ where
 {
     for_each(
         count,
-        |index, buffer| files.hash::<D>(range(index), buffer),
+        |index, buffer| {
+            let (bytes, hasher) = range(index);
+            files.hash(hasher, bytes, buffer)
+        },
         each,
     )
 }
@@ -53,7 +56,7 @@ where
     Hash<R>: Send + Sync,
 {
     let first = ranges.range(0).end;
-    let zeros = hash_zeros::<R::Hasher>(first);
+    let zeros = hash_zeros(ranges.hasher(0), first);
     let work = |index: u32, buffer: &mut Vec<u8>| {
         let Some(expected) = ranges.expected(index).filter(|_| is_wanted(index)) else {
             return Ok(false);
@@ -61,12 +64,13 @@ where
         let range = ranges.range(index);
         if files.is_hole(range.clone())? {
             // The expected content may be zeros.
-            return Ok(match range.end - range.start {
-                length if length == first => expected == zeros,
-                length => expected == hash_zeros::<R::Hasher>(length),
+            return Ok(match (ranges.zeros(index), range.end - range.start) {
+                (Some(zeros), _) => expected == zeros,
+                (None, length) if length == first => expected == zeros,
+                (None, length) => expected == hash_zeros(ranges.hasher(index), length),
             });
         }
-        match files.hash::<R::Hasher>(range, buffer) {
+        match files.hash(ranges.hasher(index), range, buffer) {
             Ok(hash) => Ok(hash == expected),
             // The file does not exist yet, or does not have its full length yet.
             Err(StoreError::Io { source, .. })
@@ -121,13 +125,13 @@ fn for_each<T: Send>(
 }
 
 impl Files {
-    /// The hash of `bytes` as they are on disk, read by way of `buffer`.
+    /// The hash of `bytes` as they are on disk, read by way of `buffer`, by a `hasher` that has none yet.
     pub(crate) fn hash<D: Digest>(
         &self,
+        mut hasher: D,
         bytes: Range<u64>,
         buffer: &mut Vec<u8>,
     ) -> Result<Output<D>, StoreError> {
-        let mut hasher = D::new();
         self.hash_into(&mut hasher, bytes, buffer)?;
         Ok(hasher.finalize())
     }
@@ -154,10 +158,9 @@ impl Files {
     }
 }
 
-/// The hash of `length` zeros.
-pub(crate) fn hash_zeros<D: Digest>(length: u64) -> Output<D> {
+/// The hash of `length` zeros, by a `hasher` that has none yet.
+pub(crate) fn hash_zeros<D: Digest>(mut hasher: D, length: u64) -> Output<D> {
     let zeros = [0; 4096];
-    let mut hasher = D::new();
     let mut left = length;
     while left > 0 {
         let step = left.min(zeros.len() as u64);

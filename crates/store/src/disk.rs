@@ -231,7 +231,7 @@ impl<R: Ranges> Worker<R> {
     fn write(&mut self, range: u32, run: &Run) -> Result<(), StoreError> {
         let start = self.ranges.range(range).start;
         self.files.write_run(start + run.begin, &run.parts)?;
-        let fresh = || (R::Hasher::new(), 0);
+        let fresh = || (self.ranges.hasher(range), 0);
         let (hasher, hashed) = self.hashers.entry(range).or_insert_with(fresh);
         if run.begin < *hashed {
             // The range is fetched again: the bytes hashed are no longer those on disk.
@@ -247,7 +247,10 @@ impl<R: Ranges> Worker<R> {
     fn check(&mut self, range: u32) -> Result<DiskEvent<Hash<R>>, StoreError> {
         let bytes = self.ranges.range(range);
         let hash = match self.hashers.remove(&range) {
-            None => self.files.hash::<R::Hasher>(bytes, &mut self.buffer)?,
+            None => {
+                let hasher = self.ranges.hasher(range);
+                self.files.hash(hasher, bytes, &mut self.buffer)?
+            }
             Some((mut hasher, hashed)) => {
                 let rest = bytes.start + hashed..bytes.end;
                 self.files.hash_into(&mut hasher, rest, &mut self.buffer)?;
@@ -263,10 +266,8 @@ impl<R: Ranges> Worker<R> {
         let mut digests = Vec::new();
         while !left.is_empty() {
             let end = left.end.min(left.start + block.max(1));
-            digests.push(
-                self.files
-                    .hash::<R::Hasher>(left.start..end, &mut self.buffer)?,
-            );
+            let hasher = R::Hasher::new();
+            digests.push(self.files.hash(hasher, left.start..end, &mut self.buffer)?);
             left.start = end;
         }
         Ok(DiskEvent::Digests { range, digests })

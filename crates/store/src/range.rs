@@ -11,7 +11,8 @@ pub type Hash<R> = Output<<R as Ranges>::Hasher>;
 ///
 /// Ranges are numbered in order. They leave no gap, and together they are the content.
 pub trait Ranges: Send + Sync + 'static {
-    /// The hash function.
+    /// The hash function. Its default is that of the blocks of a range, which are compared with each other
+    /// alone.
     type Hasher: Digest + Send;
 
     /// Number of ranges.
@@ -19,6 +20,19 @@ pub trait Ranges: Send + Sync + 'static {
 
     /// The bytes of a range within the content; empty past the last one.
     fn range(&self, index: u32) -> Range<u64>;
+
+    /// Computes the hash of a range from its bytes, in order. By itself it is the default hash function.
+    fn hasher(&self, index: u32) -> Self::Hasher {
+        let _ = index;
+        Self::Hasher::new()
+    }
+
+    /// The hash that a range of zeros has, where that depends on more than its length; `None`, as by itself,
+    /// where it does not.
+    fn zeros(&self, index: u32) -> Option<Hash<Self>> {
+        let _ = index;
+        None
+    }
 
     /// The hash that a range must have; `None` past the last one.
     fn expected(&self, index: u32) -> Option<Hash<Self>>;

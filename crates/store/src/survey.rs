@@ -78,9 +78,14 @@ impl Survey {
             let length = range.end - range.start;
             let is_verified = is_verified(index);
             let is_telling = is_verified && {
-                let zeros = zeros.entry(length);
-                let zeros = zeros.or_insert_with(|| hash_zeros::<R::Hasher>(length));
-                ranges.expected(index).as_ref() != Some(zeros)
+                let of_length = || {
+                    let zeros = zeros.entry(length);
+                    zeros
+                        .or_insert_with(|| hash_zeros(ranges.hasher(index), length))
+                        .clone()
+                };
+                let zeros = ranges.zeros(index).unwrap_or_else(of_length);
+                ranges.expected(index) != Some(zeros)
             };
             for span in files.layout().spans(range) {
                 own[span.entry] |= is_telling;

@@ -217,7 +217,9 @@ impl<R: Ranges> Watch<R> {
     fn prove(&self, range: u32) -> bool {
         let bytes = self.ranges.range(range);
         self.look_at(self.entries_of(&bytes));
-        let hash = self.files.hash::<R::Hasher>(bytes.clone(), &mut Vec::new());
+        let hash = self
+            .files
+            .hash(self.ranges.hasher(range), bytes.clone(), &mut Vec::new());
         let is_changing = self.look_at(self.entries_of(&bytes));
         let expected = self.ranges.expected(range);
         let is_right = matches!(&hash, Ok(hash) if expected.as_ref() == Some(hash));

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hawser_store::{Hash, Layout, Ranges};
-use sha1::Sha1;
 
-use crate::metainfo::{File, Metainfo};
+use crate::metainfo::{File, Metainfo, Version};
+use crate::piece_hasher::{self, PieceHasher};
 
 impl Ranges for Metainfo {
-    type Hasher = Sha1;
+    type Hasher = PieceHasher;
 
     fn count(&self) -> u32 {
         self.pieces.count()
@@ -20,15 +20,33 @@ impl Ranges for Metainfo {
         self.pieces.range(piece)
     }
 
+    fn hasher(&self, piece: u32) -> PieceHasher {
+        match self.layers().filter(|_| self.version() == Version::Two) {
+            Some(layers) => PieceHasher::two(layers.hasher(piece)),
+            None => PieceHasher::one(),
+        }
+    }
+
+    fn zeros(&self, piece: u32) -> Option<Hash<Self>> {
+        let layers = self.layers().filter(|_| self.version() == Version::Two)?;
+        Some(layers.hasher(piece).zeros().into())
+    }
+
     fn expected(&self, piece: u32) -> Option<Hash<Self>> {
-        self.piece_hash(piece).map(Into::into)
+        match self.layers().filter(|_| self.version() == Version::Two) {
+            Some(layers) => layers.piece_hash(piece).map(Into::into),
+            None => self
+                .piece_hash(piece)
+                .map(|hash| piece_hasher::widened(hash).into()),
+        }
     }
 }
 
 /// The layout below a download folder.
 pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
     let files = metainfo.files.iter();
-    let mut layout = Layout::new(files.map(|file| (file.path.clone(), file.length, file.padding)));
+    let files = files.map(|file| (file.path.clone(), file.length, file.padding));
+    let mut layout = Layout::new(files.chain(last_padding(metainfo)));
     let links = metainfo.links.iter();
     let links = links.filter_map(|link| Some((link.path.clone(), link.target.clone()?)));
     layout.links.extend(links);
@@ -52,7 +70,9 @@ pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) 
             _ => PathBuf::from("."),
         };
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-        return (root, Layout::new([(name, metainfo.pieces.total, false)]));
+        let file = (name, metainfo.pieces.total, false);
+        let files = [file].into_iter().chain(last_padding(metainfo));
+        return (root, Layout::new(files));
     }
     let literal = has_literal_names(metainfo, path);
     let files = metainfo.files.iter().map(|file| {
@@ -62,7 +82,19 @@ pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) 
         };
         (inner, file.length, file.padding)
     });
-    (path.to_owned(), Layout::new(files))
+    (
+        path.to_owned(),
+        Layout::new(files.chain(last_padding(metainfo))),
+    )
+}
+
+/// The padding behind the last file of version 2 alone: libtorrent requests the last block of each file, also
+/// of the last one, with as much padding as makes it 16 KiB.
+fn last_padding(metainfo: &Metainfo) -> Option<(PathBuf, u64, bool)> {
+    let pieces = metainfo.pieces;
+    let gap = pieces.total.next_multiple_of(pieces.length.into()) - pieces.total;
+    let is_padded = metainfo.version() == Version::Two && gap > 0;
+    is_padded.then(|| (PathBuf::new(), gap, true))
 }
 
 /// The path of a file in the torrent's folder, as a download names it.

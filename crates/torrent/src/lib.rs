@@ -4,7 +4,7 @@
 //! path to it is a separate peer with its own connection (001, section IV). IP peers are reached on
 //! one path, over TCP, plain or encrypted (MSE).
 //!
-//! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
+//! - [`Metainfo`], [`create()`]: `.torrent` files of version 1, 2 and both (BEP 3, BEP 52).
 //! - [`Resolve`]: fetches what a `.torrent` file says from peers, for a magnet link (BEP 9).
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
 //!   [`Selection`] says which of its files, and in which order.
@@ -32,14 +32,18 @@ mod dht;
 mod download;
 mod error;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod layout;
 mod limits;
+mod merkle;
 pub mod metainfo;
 mod network;
 mod options;
 mod peer;
 mod picker;
+mod piece_hasher;
 mod piece_map;
 mod pieces;
 mod pipeline;
@@ -76,7 +80,9 @@ pub use self::error::{ContentSource, DownloadError, SeedError, SelectError};
 pub use self::files::{FileProgress, FilesProgress};
 pub use self::layout::part_file;
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
-pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
+pub use self::metainfo::{
+    CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, Version, create,
+};
 pub use self::network::Network;
 pub use self::options::{DownloadOptions, SeedOptions};
 pub use self::piece_map::PieceMap;

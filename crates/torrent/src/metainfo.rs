@@ -1,4 +1,4 @@
-//! `.torrent` files (BEP 3): the files of a torrent, their order, the hash of every piece.
+//! `.torrent` files (BEP 3, BEP 52): the files of a torrent, their order, the hash of every piece.
 //!
 //! They are read as tolerantly as libtorrent reads them: keys in any order, bytes after the end,
 //! names that no file can have, several files of one name. The info-hash is always that of the
@@ -7,6 +7,7 @@
 mod create;
 mod error;
 mod hybrid;
+mod layers;
 mod listed;
 mod name;
 mod parse;
@@ -14,12 +15,14 @@ mod places;
 #[cfg(test)]
 mod tests;
 mod torrent;
+mod tree;
 
 pub use hawser_bencode::BencodeError;
 
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
+pub(crate) use self::layers::LayerShape;
 pub use self::torrent::{
     File, InfoHash, Link, MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_NODES, MAX_PIECE_LENGTH,
-    MIN_PIECE_LENGTH, Metainfo,
+    MIN_PIECE_LENGTH, Metainfo, Version,
 };

@@ -279,7 +279,7 @@ impl Picker {
             while picked.requests.len() < most
                 && let Some(block) = self.begun.take(piece, conn, known.group)
             {
-                let request = request(self.pieces, (piece, block));
+                let request = request(self.pieces, &self.padding, (piece, block));
                 known.ask((piece, block), request.length);
                 picked.requests.push(request);
             }
@@ -305,7 +305,7 @@ impl Picker {
             && let Some((block, holder)) = self.begun.take_suspended(piece, conn, known.group)
         {
             let block = (piece, block);
-            let request = request(self.pieces, block);
+            let request = request(self.pieces, &self.padding, block);
             picked.cancel.extend(self.withdraw(holder, block));
             picked.requests.push(request);
             if let Some(known) = self.conns.get_mut(&conn) {
@@ -336,7 +336,7 @@ impl Picker {
         });
         let (_, chosen) = candidates.max_by(|a, b| a.0.total_cmp(&b.0))?;
         self.begun.share(chosen, conn)?;
-        let request = request(self.pieces, chosen);
+        let request = request(self.pieces, &self.padding, chosen);
         self.conns.get_mut(&conn)?.ask(chosen, request.length);
         Some(request)
     }
@@ -352,7 +352,9 @@ impl Picker {
         if known.is_flooding() {
             return Arrival::Flood(known.received_bytes);
         }
-        if arrived.piece >= self.pieces.count() || request(self.pieces, block) != arrived {
+        if arrived.piece >= self.pieces.count()
+            || request(self.pieces, &self.padding, block) != arrived
+        {
             return Arrival::Surplus;
         }
         let was_suspended = self.begun.is_suspended(conn, block);
@@ -417,7 +419,7 @@ impl Picker {
         if is_repeated {
             known.repeated.insert(block);
         }
-        Some((conn, request(self.pieces, block)))
+        Some((conn, request(self.pieces, &self.padding, block)))
     }
 
     /// Frees the blocks requested over `conn` for other connections. Blocks that arrive all the
@@ -458,7 +460,7 @@ impl Picker {
                 known.suspended.push_back(block);
             } else {
                 known.remember_late(block, |block| self.begun.is_missing(block));
-                cancel.push(request(self.pieces, block));
+                cancel.push(request(self.pieces, &self.padding, block));
             }
         }
         self.begun.restart_waiting_for(known.group);
@@ -491,7 +493,7 @@ impl Picker {
             self.suspend(conn);
             return picked;
         };
-        let request = request(self.pieces, block);
+        let request = request(self.pieces, &self.padding, block);
         if let Some(known) = self.conns.get_mut(&conn) {
             known.probe = Some(block);
             known.requested_bytes += u64::from(request.length);
@@ -539,7 +541,7 @@ impl Picker {
         self.begun.restart_waiting_for(known.group);
         let given_back = given_back.into_iter();
         given_back
-            .map(|block| request(self.pieces, block))
+            .map(|block| request(self.pieces, &self.padding, block))
             .collect()
     }
 
@@ -571,11 +573,12 @@ impl Picker {
     }
 }
 
-fn request(pieces: Pieces, (piece, block): BlockRef) -> Request {
+fn request(pieces: Pieces, padding: &Padding, (piece, block): BlockRef) -> Request {
     let begin = block.saturating_mul(BLOCK);
+    let length = pieces.size(piece).saturating_sub(begin).min(BLOCK);
     Request {
         piece,
         begin,
-        length: pieces.size(piece).saturating_sub(begin).min(BLOCK),
+        length: padding.trim(pieces.start(piece) + u64::from(begin), length),
     }
 }

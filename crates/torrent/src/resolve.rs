@@ -1,9 +1,11 @@
-//! Fetching the info dictionary of a magnet link from peers (BEP 9), before a download can begin.
+//! Fetching the info dictionary of a magnet link from peers (BEP 9), before a download can begin; of a
+//! torrent of version 2 alone then the hashes of its pieces (BEP 52).
 //!
 //! One task owns the state and decides which peers are asked (`hawser_magnet::Fetch`); each connection
 //! has a task of its own, over one path: an info dictionary is small.
 
 mod connection;
+mod layers;
 #[cfg(test)]
 mod tests;
 
@@ -13,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser_address::PeerAddr;
-use hawser_magnet::{ConnectionId, Fetch, InfoHashes, MetadataMessage, Output};
+use hawser_magnet::{ConnectionId, Fetch, InfoHashes, METADATA_PIECE, MetadataMessage, Output};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::connection::{Event, Greeting, What, talk};
+use self::connection::{Ask, Event, Greeting, What, talk};
+use self::layers::{LayerFetch, Step};
 use crate::candidates::Candidates;
 use crate::metainfo::{InfoHash, Metainfo, MetainfoError};
 use crate::network::Network;
@@ -36,7 +39,7 @@ const BACKOFF: Duration = Duration::from_secs(2);
 /// Most peers whose last failure is remembered, for an error message.
 const MAX_TROUBLES: usize = 64;
 
-/// Events of connections that may wait: each is at most a piece of 16 KiB.
+/// Events of connections that may wait: each is at most a piece of 16 KiB, or hashes of 18 KB.
 const EVENTS: usize = 64;
 
 /// Requests that may wait for a connection. More are lost, and repeated after a time-out.
@@ -59,7 +62,8 @@ pub struct ResolveProgress {
     pub known: usize,
     /// Peers that are connected and have the info dictionary.
     pub connected: usize,
-    /// Pieces of 16 KiB received, and of all; `None` while no peer has said how many there are.
+    /// Pieces of 16 KiB received, and of all; `None` while no peer has said how many there are. Of a torrent
+    /// of version 2 alone, answers with hashes count too once it is known how many there are.
     pub pieces: Option<(usize, usize)>,
 }
 
@@ -185,6 +189,8 @@ struct Owner<T> {
     /// How this side names the torrent.
     greeting: Greeting,
     fetch: Fetch,
+    /// The info dictionary, once it is there, and the fetch of the hashes that it lacks.
+    layers: Option<(Vec<u8>, LayerFetch)>,
     candidates: Candidates,
     conns: HashMap<ConnectionId, Conn>,
     last_id: u64,
@@ -202,8 +208,8 @@ struct Conn {
     peer: PeerAddr,
     /// Whether the peer has the info dictionary.
     has: bool,
-    /// Pieces to be requested.
-    asks: mpsc::Sender<u32>,
+    /// What is to be requested.
+    asks: mpsc::Sender<Ask>,
     task: AbortHandle,
 }
 
@@ -219,6 +225,7 @@ impl<T: Transport> Owner<T> {
             transport,
             greeting,
             fetch: Fetch::new(hashes),
+            layers: None,
             candidates: Candidates::with_backoff(BACKOFF),
             conns: HashMap::new(),
             last_id: 0,
@@ -245,6 +252,9 @@ impl<T: Transport> Owner<T> {
                     return Ok(resolved);
                 }
             }
+            if let Some(resolved) = self.fetch_layers(now)? {
+                return Ok(resolved);
+            }
             self.dial(now);
             if self.report() {
                 alive_at = now;
@@ -254,6 +264,9 @@ impl<T: Transport> Owner<T> {
             }
             let due = [
                 self.fetch.next_due(),
+                self.layers
+                    .as_ref()
+                    .and_then(|(_, layers)| layers.next_due()),
                 self.candidates.next_due().filter(|_| self.has_room()),
                 alive_at.checked_add(give_up_after),
             ];
@@ -319,11 +332,24 @@ impl<T: Transport> Owner<T> {
                 if let Some(conn) = self.conns.get_mut(&id) {
                     conn.has = true;
                     self.fetch.on_peer(id, size);
+                    if let Some((_, layers)) = &mut self.layers {
+                        layers.on_peer(id);
+                    }
                 }
             }
             What::Message(payload) => self.on_message(id, &payload, now),
+            What::Hashes(request, hashes) => {
+                if let Some((_, layers)) = &mut self.layers {
+                    layers.on_hashes(id, &request, &hashes);
+                }
+            }
+            What::Rejected(request) => {
+                if let Some((_, layers)) = &mut self.layers {
+                    layers.on_reject(id, &request, now);
+                }
+            }
             What::Gone { why, is_final } => {
-                self.fetch.on_gone(id);
+                self.forget(id);
                 let Some(conn) = self.conns.remove(&id) else {
                     return;
                 };
@@ -350,23 +376,65 @@ impl<T: Transport> Owner<T> {
             Output::Ask { peer, piece } => {
                 if let Some(conn) = self.conns.get(&peer) {
                     // Requested again after a time-out if the connection takes none.
-                    let _ = conn.asks.try_send(piece);
+                    let _ = conn.asks.try_send(Ask::Metadata(piece));
                 }
             }
             Output::Ban(peer) => self.ban(peer, "dropped: it sent false metadata"),
             Output::Contradiction => return Err(ResolveError::Contradiction),
             Output::Done(info) => {
-                let metainfo = Metainfo::from_info(&info)?;
-                let conns = self.conns.values().filter(|conn| conn.has);
-                let peers = conns.map(|conn| conn.peer).collect();
-                return Ok(Some(Resolved { metainfo, peers }));
+                let missing = Metainfo::missing_layers(&info)?;
+                if missing.is_empty() {
+                    return Ok(Some(self.resolved(Metainfo::from_info(&info)?)));
+                }
+                let mut layers = LayerFetch::new(&missing);
+                let conns = self.conns.iter().filter(|(_, conn)| conn.has);
+                conns.for_each(|(id, _)| layers.on_peer(*id));
+                self.layers = Some((info, layers));
             }
         }
         Ok(None)
     }
 
-    fn ban(&mut self, id: ConnectionId, why: &str) {
+    /// Requests hashes, once the info dictionary says of what; returns the torrent when they are there.
+    fn fetch_layers(&mut self, now: Instant) -> Result<Option<Resolved>, ResolveError> {
+        let Some((_, layers)) = &mut self.layers else {
+            return Ok(None);
+        };
+        for step in layers.advance(now) {
+            match step {
+                Step::Ask(peer, request) => {
+                    if let Some(conn) = self.conns.get(&peer) {
+                        // Requested again after a time-out if the connection takes none.
+                        let _ = conn.asks.try_send(Ask::Hashes(request));
+                    }
+                }
+                Step::Ban(peer) => self.ban(peer, "dropped: it sent false hashes"),
+                Step::Done(nodes) => {
+                    let info = self.layers.take().map(|(info, _)| info);
+                    let metainfo = Metainfo::from_parts(&info.unwrap_or_default(), &nodes)?;
+                    return Ok(Some(self.resolved(metainfo)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn resolved(&self, metainfo: Metainfo) -> Resolved {
+        let conns = self.conns.values().filter(|conn| conn.has);
+        let peers = conns.map(|conn| conn.peer).collect();
+        Resolved { metainfo, peers }
+    }
+
+    /// Nothing more is to be had over a connection.
+    fn forget(&mut self, id: ConnectionId) {
         self.fetch.on_gone(id);
+        if let Some((_, layers)) = &mut self.layers {
+            layers.on_gone(id);
+        }
+    }
+
+    fn ban(&mut self, id: ConnectionId, why: &str) {
+        self.forget(id);
         if let Some(conn) = self.conns.remove(&id) {
             conn.task.abort();
             self.candidates.ban(conn.peer);
@@ -396,7 +464,14 @@ impl<T: Transport> Owner<T> {
         let progress = ResolveProgress {
             known: self.candidates.len(),
             connected: self.conns.values().filter(|conn| conn.has).count(),
-            pieces: self.fetch.progress(),
+            pieces: match &self.layers {
+                None => self.fetch.progress(),
+                Some((info, layers)) => {
+                    let pieces = info.len().div_ceil(METADATA_PIECE);
+                    let (received, all) = layers.progress();
+                    Some((pieces + received, pieces + all))
+                }
+            },
         };
         let received = |it: &ResolveProgress| it.pieces.map_or(0, |(received, _)| received);
         let mut is_more = false;

@@ -38,6 +38,7 @@ mod dialing;
 mod event;
 mod exchange;
 mod fetching;
+mod hashes;
 mod health;
 mod inputs;
 mod metadata;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::metainfo::Metainfo;
+use crate::metainfo::{Metainfo, Version};
 use crate::pieces::Pieces;
 use crate::selection::{PieceOrder, Priority, Selection};
 use crate::wire::BLOCK;
@@ -107,10 +107,13 @@ impl Wanted {
 
 /// The padding of a torrent (BEP 47): blocks of it alone are not requested, as they are zeros.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Padding(
+pub(crate) struct Padding {
     /// In order, none of them empty; adjacent ones are one.
-    Vec<Range<u64>>,
-);
+    ranges: Vec<Range<u64>>,
+    /// Whether a block that ends with padding is requested without it: in version 2 alone a piece ends with
+    /// its file (BEP 52), and padding only stands for the rest of the numbering.
+    is_trimmed: bool,
+}
 
 impl Padding {
     /// The padding of a torrent.
@@ -127,19 +130,37 @@ impl Padding {
                 _ => found.push(bytes),
             }
         }
-        Self(found)
+        Self {
+            ranges: found,
+            is_trimmed: metainfo.version() == Version::Two,
+        }
+    }
+
+    /// How many of the `length` bytes from `start` on are requested.
+    pub fn trim(&self, start: u64, length: u32) -> u32 {
+        let end = start + u64::from(length);
+        if !self.is_trimmed {
+            return length;
+        }
+        let at = self.ranges.partition_point(|it| it.end < end);
+        match self.ranges.get(at).filter(|it| it.start < end) {
+            Some(padding) => (padding.start.max(start) - start) as u32,
+            None => length,
+        }
     }
 
     /// Whether all of `bytes` are padding.
     fn covers(&self, bytes: &Range<u64>) -> bool {
-        let at = self.0.partition_point(|padding| padding.end < bytes.end);
-        let padding = self.0.get(at);
+        let at = self
+            .ranges
+            .partition_point(|padding| padding.end < bytes.end);
+        let padding = self.ranges.get(at);
         padding.is_some_and(|padding| padding.start <= bytes.start && bytes.end <= padding.end)
     }
 
     /// Which blocks of a piece are padding alone; empty if none is.
     pub fn blocks(&self, pieces: Pieces, piece: u32) -> Vec<u32> {
-        if self.0.is_empty() {
+        if self.ranges.is_empty() {
             return Vec::new();
         }
         let bytes = pieces.range(piece);

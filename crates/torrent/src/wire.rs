@@ -4,6 +4,7 @@
 mod error;
 mod exchange;
 mod handshake;
+mod hashes;
 mod message;
 mod multipath;
 mod request;
@@ -16,6 +17,7 @@ pub use self::handshake::new_peer_id;
 pub(crate) use self::handshake::{
     EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, PeerId, UT_METADATA,
 };
+pub(crate) use self::hashes::HashRequest;
 pub(crate) use self::message::{
     BLOCK, Decoder, Message, PIECE_HEADER, encode, encode_piece_header,
 };

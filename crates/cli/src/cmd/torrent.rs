@@ -6,8 +6,8 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
-use hawser_torrent::{CreateError, CreateOptions, Metainfo};
+use clap::{Subcommand, ValueEnum};
+use hawser_torrent::{CreateError, CreateOptions, Metainfo, Version};
 
 use self::daemon::Action;
 use self::magnet::TorrentMagnetArgs;
@@ -67,6 +67,19 @@ pub struct TorrentCreateArgs {
     /// A file that is read is never replaced.
     #[arg(long)]
     pub force: bool,
+    /// How the content is hashed: 1 (by itself), 2 or hybrid (BEP 52)
+    ///
+    /// Every program fetches version 1 and hybrids. With version 2 each file has hashes of its own, and
+    /// of a piece that is wrong.
+    #[arg(
+        long,
+        value_name = "VERSION",
+        value_enum,
+        default_value_t,
+        hide_default_value = true
+    )]
+    #[arg(hide_possible_values = true)]
+    pub version: TorrentVersion,
     /// Bytes of a piece: a power of two, 16KiB to 128MiB
     ///
     /// Chosen by size when not given.
@@ -76,8 +89,13 @@ pub struct TorrentCreateArgs {
     ///
     /// The trackers of a tier, separated by commas, are tried in any order. May be given several
     /// times: each is a tier, tried after those before it.
-    #[arg(long, short, value_name = "URL,...", value_parser = tier)]
+    #[arg(long, short, alias = "tracker", value_name = "URL,...", value_parser = tier)]
     pub announce: Vec<Tier>,
+    /// A node of the DHT to begin with: router.example.org:6881
+    ///
+    /// May be given several times.
+    #[arg(long, value_name = "HOST:PORT", value_parser = node)]
+    pub node: Vec<(String, u16)>,
     /// Let peers come from the trackers alone (BEP 27)
     ///
     /// Not from DHT or other peers.
@@ -97,6 +115,30 @@ pub struct TorrentCreateArgs {
     /// times.
     #[arg(long, short, value_name = "URL", value_parser = web_seed)]
     pub web_seed: Vec<String>,
+}
+
+/// A version of torrents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum TorrentVersion {
+    /// Version 1.
+    #[default]
+    #[value(name = "1")]
+    One,
+    /// Version 2 alone.
+    #[value(name = "2")]
+    Two,
+    /// Both.
+    Hybrid,
+}
+
+impl From<TorrentVersion> for Version {
+    fn from(version: TorrentVersion) -> Self {
+        match version {
+            TorrentVersion::One => Self::One,
+            TorrentVersion::Two => Self::Two,
+            TorrentVersion::Hybrid => Self::Hybrid,
+        }
+    }
 }
 
 /// Trackers that are tried in any order.
@@ -119,6 +161,25 @@ fn tier(text: &str) -> Result<Tier, String> {
     });
     let urls = urls.map(|one| url(one, schemes, example));
     urls.collect::<Result<_, _>>().map(Tier)
+}
+
+/// A host, by name or address, and a UDP port.
+fn node(text: &str) -> Result<(String, u16), String> {
+    let wrong = || format!("{text:?} is not a node: write for example router.example.org:6881");
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port = port.parse().ok().filter(|port| *port != 0);
+    let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let is_host = match inner {
+        Some(ipv6) => ipv6.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+            (1..=253).contains(&host.len()) && host.chars().all(is_of_name)
+        }
+    };
+    let host = inner.unwrap_or(host).to_owned();
+    port.filter(|_| is_host)
+        .map(|port| (host, port))
+        .ok_or_else(wrong)
 }
 
 fn web_seed(text: &str) -> Result<String, String> {
@@ -171,9 +232,11 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     };
     let tiers = args.announce.into_iter().map(|tier| tier.0);
     let options = CreateOptions {
+        version: args.version.into(),
         piece_length: args.piece_length,
         comment: args.comment,
         trackers: tiers.collect(),
+        nodes: args.node,
         web_seeds: args.web_seed,
         private: args.private,
         source: args.source,
@@ -239,6 +302,30 @@ mod tests {
             urls.0,
             [scion, "http://a.example/", &format!("{scion}/announce")]
         );
+    }
+
+    #[test]
+    fn nodes_are_hosts_with_ports() {
+        for (text, host) in [
+            ("router.example.org:6881", "router.example.org"),
+            ("10.0.0.1:6881", "10.0.0.1"),
+            ("[2001:db8::1]:6881", "2001:db8::1"),
+        ] {
+            assert_eq!(node(text), Ok((host.to_owned(), 6881)));
+        }
+        for wrong in [
+            "",
+            "a",
+            "a:",
+            ":1",
+            "a:0",
+            "a:65536",
+            "2001:db8::1:6881",
+            "[a]:1",
+            "a b:1",
+        ] {
+            assert!(node(wrong).is_err(), "{wrong:?} was accepted");
+        }
     }
 
     #[test]

@@ -136,9 +136,9 @@ fn unsupported_torrents_and_missing_files_have_distinct_errors() {
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     };
-    let two = file(
-        "two.torrent",
-        "d4:infod12:meta versioni2e4:name1:a12:piece lengthi16384eee",
+    let three = file(
+        "three.torrent",
+        "d4:infod12:meta versioni3e4:name1:a12:piece lengthi16384eee",
     );
     let link = file("link.torrent", "magnet:?xt=urn:btih:aaaa\n");
     let magnet = "magnet:?xt=urn:btih:c12fe1c06bba254a9dc9f519b335aa7c1367a88a&dn=x";
@@ -161,7 +161,7 @@ fn unsupported_torrents_and_missing_files_have_distinct_errors() {
             refused(&with(magnet), 2, &["takes a .torrent file", "`hawser get`"]);
         }
         refused(&with("https://a.example/x.torrent"), 2, &["URLs", "curl"]);
-        refused(&with(&two), 1, &["two.torrent", "version 2 alone"]);
+        refused(&with(&three), 1, &["three.torrent", "version 3"]);
         refused(
             &with("/absent.torrent"),
             2,

@@ -186,7 +186,7 @@ fn detail(view: &View, metainfo: Option<&Metainfo>, path: &Path, parts: Parts) -
     };
     let is_complete = view.verified() >= metainfo.pieces.total;
     if parts.contains(Parts::TEXTS) {
-        detail.texts = texts(view, metainfo, path);
+        detail.texts = texts(metainfo, path);
     }
     if parts.contains(Parts::FILES) {
         detail.files = files(view, metainfo, is_complete);
@@ -209,12 +209,9 @@ fn detail(view: &View, metainfo: Option<&Metainfo>, path: &Path, parts: Parts) -
     detail
 }
 
-fn texts(view: &View, metainfo: &Metainfo, path: &Path) -> Texts {
+fn texts(metainfo: &Metainfo, path: &Path) -> Texts {
     let magnet = hawser_magnet::Magnet {
-        info_hashes: hawser_magnet::InfoHashes {
-            v1: Some(view.record.info_hash.0),
-            v2: metainfo.info_hash_v2,
-        },
+        info_hashes: metainfo.info_hashes(),
         name: Some(metainfo.name.clone()),
         trackers: metainfo.trackers.concat(),
         web_seeds: metainfo.web_seeds.clone(),

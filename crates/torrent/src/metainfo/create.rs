@@ -1,5 +1,8 @@
 //! Making a `.torrent` file of content on disk.
 
+mod hashes;
+mod tree;
+
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,12 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use hawser_bencode::Value;
-use hawser_store::{Files, Layout, StoreError, hash_ranges};
-use sha1::Sha1;
+use hawser_store::{Files, StoreError};
 use thiserror::Error;
 
-use super::torrent::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
-use crate::pieces::Pieces;
+use self::hashes::{PieceHashes, Plan};
+use super::torrent::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH, Version};
 
 /// Piece lengths chosen by themselves lie between these.
 const AUTO: std::ops::RangeInclusive<u32> = 16 << 10..=16 << 20;
@@ -23,6 +25,8 @@ const MAX_PIECES: u64 = 2000;
 /// How to make a torrent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateOptions {
+    /// How the content is hashed (BEP 52).
+    pub version: Version,
     /// Bytes per piece, a power of two from 16 KiB to 128 MiB; by itself such that there are 1000
     /// to 2000 pieces, within 16 KiB to 16 MiB.
     pub piece_length: Option<u32>,
@@ -31,6 +35,8 @@ pub struct CreateOptions {
     /// URLs of trackers in tiers (BEP 12), each to be tried after those before it; empty tiers are
     /// left out.
     pub trackers: Vec<Vec<String>>,
+    /// Nodes of the DHT to begin with, each a host, by name or address, and a UDP port (BEP 5).
+    pub nodes: Vec<(String, u16)>,
     /// URLs of web servers that have the content (BEP 19).
     pub web_seeds: Vec<String>,
     /// Whether peers may come from the trackers alone (BEP 27).
@@ -96,23 +102,18 @@ pub fn create(
         return Err(CreateError::Empty(path));
     }
     let piece_length = options.piece_length.unwrap_or_else(|| auto_length(total));
-    let bytes = (total.div_ceil(u64::from(piece_length)) * 20) as usize;
+    let plan = Plan::new(&content.files, options.version, piece_length);
+    let bytes = plan.hash_bytes();
     if bytes > MAX_CREATED_BYTES {
         return Err(CreateError::TooLarge(bytes));
     }
-
-    let regular = content.files.iter().filter(|file| file.target.is_none());
-    let layout = Layout::new(regular.map(|file| (file.path.clone(), file.length, false)));
-    let files = Files::read_only(content.root.clone(), layout);
-    let pieces = Pieces {
-        length: piece_length,
-        total,
-    };
-    let hashes = hash_all(&files, pieces, |done| progress(done, total))?;
+    let files = Files::read_only(content.root.clone(), plan.layout.clone());
+    let all = plan.pieces.total;
+    let hashes = plan.hash(&files, |done| progress(done, all))?;
     // A file that grew while it was hashed would make a torrent of a mixture.
     files.complete()?;
 
-    let torrent = content.encode(options, piece_length, &hashes);
+    let torrent = content.encode(options, &plan, &hashes);
     match torrent.len() {
         bytes if bytes > MAX_CREATED_BYTES => Err(CreateError::TooLarge(bytes)),
         _ => Ok(torrent),
@@ -126,25 +127,6 @@ pub(super) fn auto_length(total: u64) -> u32 {
         .clamp((*AUTO.start()).into(), (*AUTO.end()).into());
     // The bounds are powers of two that fit.
     least.next_power_of_two() as u32
-}
-
-/// The SHA-1 of every piece, one after another.
-fn hash_all(
-    files: &Files,
-    pieces: Pieces,
-    mut progress: impl FnMut(u64),
-) -> Result<Vec<u8>, StoreError> {
-    let mut hashes = vec![0; pieces.count() as usize * 20];
-    let mut done = 0;
-    let range = |piece| pieces.range(piece);
-    hash_ranges::<Sha1>(files, pieces.count(), range, |piece, hash| {
-        let at = piece as usize * 20;
-        hashes[at..at + 20].copy_from_slice(&hash);
-        done += u64::from(pieces.size(piece));
-        progress(done);
-        true
-    })?;
-    Ok(hashes)
 }
 
 /// What is to be shared, as it was when it was listed.
@@ -186,7 +168,12 @@ impl Content {
         })
     }
 
-    fn encode(&self, options: &CreateOptions, piece_length: u32, hashes: &[u8]) -> Vec<u8> {
+    fn encode(&self, options: &CreateOptions, plan: &Plan, hashes: &PieceHashes) -> Vec<u8> {
+        let (has_one, has_two) = match options.version {
+            Version::One => (true, false),
+            Version::Two => (false, true),
+            Version::Hybrid => (true, true),
+        };
         let tiers = options.trackers.iter().filter(|tier| !tier.is_empty());
         let mut trackers = tiers.clone().flatten();
         let first = trackers.next();
@@ -194,20 +181,33 @@ impl Content {
         let several = trackers.next().is_some();
         let total: u64 = self.files.iter().map(|file| file.length).sum();
         let length = Value::Int(total as i64);
+        let paddings: Vec<String> = plan.gaps.iter().map(u64::to_string).collect();
+        let files = || {
+            let files = self.files.iter().zip(plan.gaps.iter().zip(&paddings));
+            let files = files.flat_map(|(file, (gap, name))| {
+                let padding = (*gap > 0).then(|| padding(*gap, name));
+                padding.into_iter().chain([file.value()])
+            });
+            Value::List(files.collect())
+        };
         let info = Value::dict([
             (
-                "files",
-                self.folder
-                    .then(|| Value::List(self.files.iter().map(Listed::value).collect())),
+                "file tree",
+                has_two.then(|| tree::file_tree(self, &hashes.two)),
             ),
-            ("length", (!self.folder).then_some(length)),
+            ("files", (has_one && self.folder).then(files)),
+            ("length", (has_one && !self.folder).then_some(length)),
+            ("meta version", has_two.then_some(Value::Int(2))),
             ("name", Some(Value::Bytes(self.name.as_bytes()))),
-            ("piece length", Some(Value::Int(piece_length.into()))),
-            ("pieces", Some(Value::Bytes(hashes))),
+            ("piece length", Some(Value::Int(plan.pieces.length.into()))),
+            ("pieces", has_one.then_some(Value::Bytes(&hashes.one))),
             ("private", options.private.then_some(Value::Int(1))),
             ("source", options.source.as_deref().map(Value::text)),
         ]);
         let web_seeds = Value::texts(&options.web_seeds);
+        let nodes = options.nodes.iter();
+        let nodes = nodes
+            .map(|(host, port)| Value::List(vec![Value::text(host), Value::Int((*port).into())]));
         let top = Value::dict([
             ("announce", first.map(|url| Value::text(url))),
             (
@@ -220,6 +220,14 @@ impl Content {
                 Some(Value::text(concat!("hawser/", env!("CARGO_PKG_VERSION")))),
             ),
             ("info", Some(info)),
+            (
+                "nodes",
+                (!options.nodes.is_empty()).then(|| Value::List(nodes.collect())),
+            ),
+            (
+                "piece layers",
+                has_two.then(|| tree::piece_layers(&hashes.two)),
+            ),
             (
                 "url-list",
                 (!options.web_seeds.is_empty()).then_some(web_seeds),
@@ -238,6 +246,15 @@ impl Listed {
             ("symlink path", self.target.as_deref().map(parts)),
         ])
     }
+}
+
+/// Padding of `length` bytes (BEP 47), whose name is its length.
+fn padding(length: u64, name: &str) -> Value<'_> {
+    Value::dict([
+        ("attr", Some(Value::text("p"))),
+        ("length", Some(Value::Int(length as i64))),
+        ("path", Some(Value::texts([".pad", name]))),
+    ])
 }
 
 /// The components of a path.

@@ -29,15 +29,24 @@ pub enum MetainfoError {
         /// What it should be.
         expected: &'static str,
     },
-    /// A BEP 52 torrent without version 1 pieces.
-    #[error(
-        "this is a torrent of version 2 alone (BEP 52), which is not supported yet: get or make a hybrid or version 1 torrent of the same content"
-    )]
-    VersionTwoOnly,
     /// A version that is yet to come.
     #[error("this is a torrent of version {0}: versions 1 and 2 are known")]
     Version(i64),
-    /// The version 2 part of a hybrid is malformed or not that of its version 1 part; where.
+    /// What describes the files of version 2 is malformed; where.
+    #[error("the version 2 part of this torrent (BEP 52) is malformed: {0}")]
+    VersionTwo(String),
+    /// The hashes of the pieces of a file of version 2 are not there.
+    #[error(
+        "the torrent lacks the piece hashes (`piece layers`) of {0}: make it anew, or get it by its magnet link"
+    )]
+    NoLayer(String),
+    /// The hashes of the pieces of a file of version 2 are not those of its root.
+    #[error("the piece hashes (`piece layers`) of {0} do not lead to its `pieces root`")]
+    WrongLayer(String),
+    /// More pieces than peers can number.
+    #[error("the torrent has {0} pieces, more than 2^32 - 1")]
+    TooManyPieces(u64),
+    /// The version 2 part of a hybrid is not that of its version 1 part; where.
     #[error(
         "the parts for version 1 and version 2 of this hybrid torrent contradict each other: {0}"
     )]

@@ -121,7 +121,9 @@ pub(super) fn link_target(
 ///
 /// # Errors
 /// When it is longer or deeper than any file system takes.
-fn safe_path(elements: &[&[u8]]) -> Result<(Vec<String>, Option<String>), MetainfoError> {
+pub(super) fn safe_path(
+    elements: &[&[u8]],
+) -> Result<(Vec<String>, Option<String>), MetainfoError> {
     let path = elements.iter().copied().map(name::sanitize_or_blank);
     let path: Vec<String> = path.collect();
     let bytes: usize = path.iter().map(|name| name.len() + 1).sum();

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 mod hybrid;
+mod two;
 mod world;
 
 /// A torrent to be broken in one place.
@@ -213,6 +214,7 @@ proptest! {
             web_seeds: web_seeds.clone(),
             private,
             source: source.clone(),
+            ..CreateOptions::default()
         };
         let mut last = 0;
         let made = create(&root, &options, |done, of| {

@@ -6,6 +6,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hawser_bencode::Value;
+use hawser_magnet::InfoHashes;
+
+use super::layers::Layers;
 use crate::pieces::Pieces;
 
 /// Largest `.torrent` read, in bytes.
@@ -20,7 +24,8 @@ pub const MAX_PIECE_LENGTH: u32 = 128 << 20;
 /// Most nodes of the DHT read from a `.torrent`.
 pub const MAX_NODES: usize = 64;
 
-/// The SHA-1 of the info dictionary, which identifies a torrent on the wire. Displayed as hex.
+/// What identifies a torrent on the wire: the SHA-1 of its info dictionary or, of a torrent of version 2
+/// alone, the first 20 bytes of the SHA-256 (BEP 52). Displayed as hex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InfoHash(pub [u8; 20]);
 
@@ -28,6 +33,18 @@ impl fmt::Display for InfoHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// The version of a torrent: how its content is hashed (BEP 52).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Each piece has a SHA-1, and runs from one file into the next (BEP 3).
+    #[default]
+    One,
+    /// Each file begins with a piece and has a merkle tree of SHA-256.
+    Two,
+    /// Both: every program can fetch it. Padding (BEP 47) lets each file begin with a piece.
+    Hybrid,
 }
 
 /// One file of a torrent.
@@ -65,9 +82,10 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metainfo {
-    /// SHA-1 over the bytes of the info dictionary as they are in the file (BEP 3).
+    /// SHA-1 over the bytes of the info dictionary as they are in the file (BEP 3); of a torrent of version
+    /// 2 alone, the first 20 bytes of [`Self::info_hash_v2`].
     pub info_hash: InfoHash,
-    /// SHA-256 over the same bytes, if the torrent is a hybrid, of version 1 and 2 (BEP 52).
+    /// SHA-256 over the same bytes, if the torrent is of version 2 or of both (BEP 52).
     pub info_hash_v2: Option<[u8; 32]>,
     /// The name of the file, or of the folder of several files, made safe.
     pub name: String,
@@ -77,9 +95,13 @@ pub struct Metainfo {
     pub pieces: Pieces,
     /// The bytes of the info dictionary, which peers may ask for (BEP 9).
     pub(super) info: Arc<[u8]>,
-    /// The part of `info` that is the SHA-1 of every piece, one after another.
-    pub(super) piece_hashes: Range<usize>,
-    /// The files, in the order in which their bytes make up the pieces.
+    /// The part of `info` that is the SHA-1 of every piece, one after another; `None` in version 2 alone.
+    pub(super) piece_hashes: Option<Range<usize>>,
+    /// The hashes of version 2. `None` in version 1, and in a hybrid whose piece layers are not known,
+    /// for which those of version 1 do.
+    pub(super) layers: Option<Arc<Layers>>,
+    /// The files, in the order in which their bytes make up the pieces. In version 2 alone, padding stands
+    /// between them where a file does not end with a piece.
     pub files: Vec<File>,
     /// The symbolic links among them.
     pub links: Vec<Link>,
@@ -110,19 +132,57 @@ impl Metainfo {
         &self.info
     }
 
+    /// Number of bytes of the info dictionary, and of the hashes beside it.
+    pub fn bytes(&self) -> usize {
+        self.info.len() + self.layers.as_ref().map_or(0, |layers| layers.bytes())
+    }
+
+    /// The version of the torrent.
+    pub fn version(&self) -> Version {
+        match (&self.piece_hashes, self.info_hash_v2) {
+            (Some(_), None) => Version::One,
+            (Some(_), Some(_)) => Version::Hybrid,
+            (None, _) => Version::Two,
+        }
+    }
+
+    /// The info-hashes, as magnet links have them.
+    pub fn info_hashes(&self) -> InfoHashes {
+        InfoHashes {
+            v1: self.piece_hashes.as_ref().map(|_| self.info_hash.0),
+            v2: self.info_hash_v2,
+        }
+    }
+
+    /// The value of `piece layers` in its `.torrent` file, in bencode: the hashes of version 2, which are
+    /// not in the info dictionary; `None` if there are none.
+    pub fn piece_layers(&self) -> Option<Vec<u8>> {
+        let layers = self.layers.as_ref()?.by_root();
+        let layers = layers
+            .iter()
+            .map(|(root, nodes)| (root, Some(Value::Bytes(nodes.as_flattened()))));
+        Some(Value::dict(layers).encode())
+    }
+
     /// The info-hashes that peers may name the torrent with in handshakes: that of version 1, and of a hybrid
-    /// also the first 20 bytes of that of version 2 (BEP 52).
+    /// also the first 20 bytes of that of version 2 (BEP 52), which in version 2 alone is the only one.
     pub(crate) fn wire_hashes(&self) -> Arc<[InfoHash]> {
         let v2 = self.info_hash_v2.as_ref();
         let v2 = v2.and_then(|hash| hash.first_chunk::<20>());
         let v2 = v2.copied().map(InfoHash);
+        let v2 = v2.filter(|hash| *hash != self.info_hash);
         [self.info_hash].into_iter().chain(v2).collect()
     }
 
-    /// The SHA-1 of a piece; `None` past the last piece.
+    /// The SHA-1 of a piece; `None` past the last piece, and in version 2 alone.
     pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
         let start = piece as usize * 20;
-        let hashes = self.info.get(self.piece_hashes.clone())?;
+        let hashes = self.info.get(self.piece_hashes.clone()?)?;
         hashes.get(start..start + 20)?.try_into().ok()
+    }
+
+    /// The hashes of version 2, if they are known.
+    pub(crate) fn layers(&self) -> Option<&Layers> {
+        self.layers.as_deref()
     }
 }

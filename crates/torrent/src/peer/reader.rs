@@ -91,7 +91,11 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
     let pieces = shared.pieces.count();
     let input = match message {
         Message::Port(port) if shared.ours.dht => Input::Port(port),
-        Message::KeepAlive | Message::Port(_) | Message::HashReject(_) => return Ok(None),
+        Message::KeepAlive
+        | Message::Port(_)
+        // None were requested: a metainfo has all of them that a download needs.
+        | Message::Hashes(..)
+        | Message::HashReject(_) => return Ok(None),
         Message::HashRequest(wanted) => Input::HashRequest(wanted),
         Message::Interested => Input::Interested,
         Message::NotInterested => Input::NotInterested,
@@ -105,7 +109,7 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
             Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
         ),
         Message::Request(request) => {
-            if !request.fits(shared.pieces.size(request.piece)) {
+            if !request.fits(shared.requestable(request.piece)) {
                 return Err(WireError::BadRequest(request));
             }
             if !shared.offers(request.piece) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use hawser_store::{Account, Budget, Files, Watch};
 
 use crate::bitfield::Bitfield;
-use crate::metainfo::{InfoHash, Metainfo};
+use crate::metainfo::{InfoHash, Metainfo, Version};
 use crate::pieces::Pieces;
 use crate::rate::Rates;
 use crate::wire::{Handshake, PeerId};
@@ -16,6 +16,8 @@ use crate::wire::{Handshake, PeerId};
 pub(crate) struct Shared {
     pub files: Arc<Files>,
     pub pieces: Pieces,
+    /// Whether peers may request the last piece with padding behind it, as in version 2 alone.
+    is_padded: bool,
     /// Pieces that peers may request: all that are verified.
     offered: RwLock<Bitfield>,
     /// Whether there are pieces to fetch.
@@ -45,6 +47,7 @@ impl Shared {
         Self {
             files,
             pieces: metainfo.pieces,
+            is_padded: metainfo.version() == Version::Two,
             fetching: AtomicBool::new(!verified.is_full()),
             offered: RwLock::new(verified),
             is_super: AtomicBool::new(false),
@@ -66,6 +69,14 @@ impl Shared {
     pub fn with_dht(mut self, has_node: bool, metainfo: &Metainfo) -> Self {
         self.ours.dht = has_node && !metainfo.private;
         self
+    }
+
+    /// Bytes of a piece that peers may request; 0 past the last.
+    pub fn requestable(&self, piece: u32) -> u32 {
+        match self.is_padded && piece < self.pieces.count() {
+            true => self.pieces.length,
+            false => self.pieces.size(piece),
+        }
     }
 
     /// The pieces that peers may request now.

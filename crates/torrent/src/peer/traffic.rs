@@ -10,7 +10,7 @@ use hawser_store::Reservation;
 use tokio::sync::Notify;
 
 use crate::bitfield::Bitfield;
-use crate::wire::{Exchange, ExtendedHandshake, Multipath, Request, WireError};
+use crate::wire::{Exchange, ExtendedHandshake, HashRequest, Multipath, Request, WireError};
 
 /// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
@@ -49,7 +49,7 @@ pub(crate) enum Input {
     /// The port of the peer's node of the DHT (BEP 5).
     Port(u16),
     /// Hashes of version 2 are wanted (BEP 52).
-    HashRequest(Bytes),
+    HashRequest(HashRequest),
     /// A piece of the info dictionary is asked for (BEP 9).
     MetadataRequest(u32),
 }

@@ -291,7 +291,7 @@ impl Run {
                     .get(&conn)
                     .and_then(|c| Some(c.asked.get(nth)?.block));
                 if let Some(block) = block {
-                    let request = request(picker.pieces, block);
+                    let request = request(picker.pieces, &picker.padding, block);
                     self.arrive(conn, request);
                 }
             }
@@ -301,14 +301,14 @@ impl Run {
                     .get(&conn)
                     .and_then(|c| c.late.iter().min().copied());
                 if let Some(block) = block {
-                    let request = request(picker.pieces, block);
+                    let request = request(picker.pieces, &picker.padding, block);
                     self.arrive(conn, request);
                 }
             }
             Op::ArriveSuspended(conn, nth) => {
                 let known = picker.conns.get(&conn);
                 if let Some(block) = known.and_then(|c| c.suspended.get(nth).copied()) {
-                    let request = request(picker.pieces, block);
+                    let request = request(picker.pieces, &picker.padding, block);
                     self.arrive(conn, request);
                 }
             }

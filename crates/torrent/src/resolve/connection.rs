@@ -12,11 +12,12 @@ use tokio::time::Instant;
 
 use crate::close::CloseCode;
 use crate::dht::DhtContacts;
+use crate::merkle::Hash;
 use crate::metainfo::InfoHash;
 use crate::transport::{Connection, Stream, Transport};
 use crate::wire::{
-    Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message,
-    UT_METADATA, WireError, encode,
+    Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, HashRequest,
+    Message, UT_METADATA, WireError, encode,
 };
 
 /// Longest time for connecting and the handshake together, over each path.
@@ -46,8 +47,21 @@ pub(super) enum What {
     Has(u64),
     /// The peer sent a `ut_metadata` message.
     Message(Bytes),
+    /// The peer sent hashes (BEP 52).
+    Hashes(HashRequest, Vec<Hash>),
+    /// The peer does not send hashes that were requested.
+    Rejected(HashRequest),
     /// It has ended, or could not be opened. Dialing the peer again is useless if `is_final`.
     Gone { why: String, is_final: bool },
+}
+
+/// What is requested of a peer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ask {
+    /// A piece of the info dictionary.
+    Metadata(u32),
+    /// Hashes of version 2.
+    Hashes(HashRequest),
 }
 
 /// Why a connection ended.
@@ -95,7 +109,7 @@ pub(super) async fn talk<T: Transport>(
     greeting: Greeting,
     id: ConnectionId,
     events: mpsc::Sender<Event>,
-    asked: mpsc::Receiver<u32>,
+    asked: mpsc::Receiver<Ask>,
 ) {
     let Err(Failure { why, is_final }) =
         converse(&transport, peer, greeting, id, &events, asked).await;
@@ -110,7 +124,7 @@ async fn converse<T: Transport>(
     greeting: Greeting,
     id: ConnectionId,
     events: &mpsc::Sender<Event>,
-    asked: mpsc::Receiver<u32>,
+    asked: mpsc::Receiver<Ask>,
 ) -> Result<std::convert::Infallible, Failure> {
     transport.lookup(peer).await?;
     let offers = transport.offers(peer);
@@ -213,7 +227,7 @@ async fn pass_on(
     (mut read, mut write): Stream,
     id: ConnectionId,
     events: &mpsc::Sender<Event>,
-    mut asked: mpsc::Receiver<u32>,
+    mut asked: mpsc::Receiver<Ask>,
     mut dht: Option<(&DhtContacts, PeerAddr)>,
 ) -> Result<std::convert::Infallible, Failure> {
     let ended = || Failure::from(String::from("the fetch has ended"));
@@ -234,13 +248,19 @@ async fn pass_on(
                 awaited = None;
                 continue;
             }
-            piece = asked.recv(), if awaited.is_none() => {
-                let piece = piece.ok_or_else(ended)?;
+            ask = asked.recv(), if awaited.is_none() => {
+                let ask = ask.ok_or_else(ended)?;
                 let Some(id) = theirs else { continue };
                 awaited = Some(Instant::now() + ANSWER_TIMEOUT);
-                let payload = MetadataMessage::Request { piece }.encode().into();
+                let message = match ask {
+                    Ask::Metadata(piece) => {
+                        let payload = MetadataMessage::Request { piece }.encode().into();
+                        Message::Extended { id, payload }
+                    }
+                    Ask::Hashes(request) => Message::HashRequest(request),
+                };
                 let mut out = Vec::new();
-                encode(&Message::Extended { id, payload }, &mut out);
+                encode(&message, &mut out);
                 write.write_all(&out).await?;
                 continue;
             }
@@ -253,6 +273,19 @@ async fn pass_on(
             }
         };
         while let Some(message) = decoder.next()? {
+            let hashes = match message {
+                Message::Hashes(request, hashes) => Ok(What::Hashes(request, hashes)),
+                Message::HashReject(request) => Ok(What::Rejected(request)),
+                other => Err(other),
+            };
+            let message = match hashes {
+                Ok(what) => {
+                    awaited = None;
+                    events.send(Event { id, what }).await.map_err(|_| ended())?;
+                    continue;
+                }
+                Err(other) => other,
+            };
             let (kind, payload) = match message {
                 Message::Extended { id, payload } => (id, payload),
                 Message::Port(port) => {

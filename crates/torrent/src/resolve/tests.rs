@@ -4,7 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::testing::{FAST, Host, Net, addr};
-use crate::{CreateOptions, Seed, SeedOptions, create};
+use crate::{CreateOptions, Seed, SeedOptions, Version, create};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -17,16 +17,22 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        let stage = Self::of(Version::One);
+        assert!(stage.metainfo.info().len() > 3 * 16384);
+        stage
+    }
+
+    fn of(version: Version) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let content = dir.path().join("file.bin");
         fs::write(&content, vec![7; 16384 * 2500]).unwrap();
         let options = CreateOptions {
             piece_length: Some(16384),
+            version,
             ..CreateOptions::default()
         };
         let torrent = create(&content, &options, |_, _| {}).unwrap();
         let metainfo = Metainfo::parse(&torrent).unwrap();
-        assert!(metainfo.info().len() > 3 * 16384);
         Self {
             dir,
             metainfo,
@@ -42,10 +48,7 @@ impl Stage {
     }
 
     fn resolve(&self, host: Host, peers: &[u16], give_up_after: Duration) -> Resolve {
-        let hashes = InfoHashes {
-            v1: Some(self.metainfo.info_hash.0),
-            v2: self.metainfo.info_hash_v2,
-        };
+        let hashes = self.metainfo.info_hashes();
         let peers = peers.iter().map(|n| addr(*n)).collect();
         Resolve::over(host, hashes, peers, give_up_after)
     }
@@ -71,6 +74,24 @@ async fn a_magnet_link_leads_to_what_the_torrent_file_says() {
     assert_eq!(resolved.metainfo.files, stage.metainfo.files);
     assert!(!resolved.peers.is_empty());
     assert_eq!(progress.borrow().known, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_to_version_two_leads_to_the_hashes_of_its_pieces_too() {
+    let (net, mut stage) = (Net::default(), Stage::of(Version::Two));
+    for n in [1, 2] {
+        stage.seed(net.host(n)).await;
+        net.path(n, FAST);
+    }
+    let resolve = stage.resolve(net.host(0), &[1, 2], PATIENCE);
+    let progress = resolve.progress();
+    let resolved = wait(resolve).await.unwrap();
+    assert_eq!(resolved.metainfo.info(), stage.metainfo.info());
+    assert_eq!(resolved.metainfo.layers(), stage.metainfo.layers());
+    assert_eq!(resolved.metainfo.version(), Version::Two);
+    // One piece of the info dictionary, and 512 hashes in an answer.
+    let (received, all) = progress.borrow().pieces.unwrap();
+    assert!(received <= all && all == 1 + 5, "{received} of {all}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

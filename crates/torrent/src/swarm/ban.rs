@@ -5,6 +5,8 @@ use hawser_address::PeerAddr;
 use super::remotes::RemoteId;
 use super::state::Swarm;
 use crate::close::CloseCode;
+use crate::error::DownloadError;
+use crate::merkle::Hash;
 use crate::picker::GroupId;
 use crate::transport::Transport;
 use crate::wire::BLOCK;
@@ -30,7 +32,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
     /// one, and bans the senders of blocks that differ.
-    pub(super) fn compare(&mut self, piece: u32, digests: Vec<[u8; 20]>) {
+    pub(super) fn compare(&mut self, piece: u32, digests: Vec<Hash>) {
         for group in self.blame.compare(piece, digests) {
             let reason = format!("dropped: it sent wrong data in piece {piece}");
             self.ban_liar(group, &reason);

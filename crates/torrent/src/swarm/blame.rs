@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use hawser_address::PeerAddr;
 
+use crate::merkle::Hash;
 use crate::picker::GroupId;
 
 /// Peers that are banned, and evidence against others.
@@ -28,12 +29,12 @@ pub(super) struct Suspect {
     /// Sender of each block; `None` for padding.
     senders: Vec<Option<GroupId>>,
     /// Digest of each block of the bad copy; `None` until computed.
-    digests: Option<Vec<[u8; 20]>>,
+    digests: Option<Vec<Hash>>,
 }
 
 impl Suspect {
     /// The senders of blocks that differ from the right ones.
-    fn guilty(&self, right: &[[u8; 20]]) -> Vec<GroupId> {
+    fn guilty(&self, right: &[Hash]) -> Vec<GroupId> {
         let Some(digests) = &self.digests else {
             return Vec::new();
         };
@@ -59,7 +60,7 @@ impl Blame {
 
     /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
     /// one. Returns the senders of blocks that differ.
-    pub fn compare(&mut self, piece: u32, digests: Vec<[u8; 20]>) -> Vec<GroupId> {
+    pub fn compare(&mut self, piece: u32, digests: Vec<Hash>) -> Vec<GroupId> {
         let Some(suspect) = self.suspects.get_mut(&piece) else {
             return Vec::new();
         };
@@ -88,9 +89,9 @@ mod tests {
     fn senders_of_differing_blocks_are_guilty() {
         let suspect = Suspect {
             senders: vec![Some(1), Some(2), None, Some(1), Some(3)],
-            digests: Some(vec![[0; 20], [9; 20], [0; 20], [2; 20], [9; 20]]),
+            digests: Some(vec![[0; 32], [9; 32], [0; 32], [2; 32], [9; 32]]),
         };
-        let right = [[0; 20], [1; 20], [0; 20], [2; 20], [3; 20]];
+        let right = [[0; 32], [1; 32], [0; 32], [2; 32], [3; 32]];
         assert_eq!(suspect.guilty(&right), [2, 3]);
     }
 }

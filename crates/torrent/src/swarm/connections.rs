@@ -6,6 +6,7 @@ use hawser_magnet::Serve;
 
 use super::conn::Conn;
 use super::exchange::Exchanges;
+use super::hashes::HashAnswers;
 use crate::picker::{ConnId, GroupId};
 
 /// The open connections, and the peers they belong to.
@@ -23,6 +24,8 @@ pub(super) struct Connections {
     pub exchanges: Exchanges,
     /// What peers may still ask of the info dictionary, for those that asked.
     pub metadata: HashMap<ConnId, Serve>,
+    /// How many answers with hashes peers may still have, for those that asked.
+    pub hashes: HashMap<ConnId, HashAnswers>,
 }
 
 impl Connections {
@@ -43,6 +46,7 @@ impl Connections {
         self.touched.remove(id);
         self.exchanges.leave(*id);
         self.metadata.remove(id);
+        self.hashes.remove(id);
         self.open.remove(id)
     }
 

@@ -86,8 +86,7 @@ impl<T: Transport> Swarm<T> {
                 self.weigh_interest(group, now);
             }
             Input::Port(port) => self.on_dht_port(conn, port),
-            // Version 1 needs none of them, and who has the metainfo file has them too.
-            Input::HashRequest(wanted) => known.send([Message::HashReject(wanted)]),
+            Input::HashRequest(wanted) => self.on_hash_request(conn, &wanted, now),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::MetadataRequest(piece) => self.on_metadata_request(conn, piece, now),
             Input::Exchange(exchange) => self.on_exchange(conn, exchange, now),

@@ -3,8 +3,10 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::error::WireError;
+use super::hashes::{HASH_REQUEST_BYTES, HashRequest, MAX_HASHES_BYTES};
 use super::request::Request;
 use crate::bitfield::Bitfield;
+use crate::merkle::Hash;
 
 /// Length of the blocks that all clients request, in bytes (BEP 3: 2^14); only the last block of a
 /// piece may be shorter.
@@ -38,10 +40,12 @@ pub(crate) enum Message {
     Cancel(Request),
     /// The port of the peer's DHT node (BEP 5). Some programs send it to everyone.
     Port(u16),
-    /// Hashes of a file's merkle tree are wanted: 48 bytes that name them (BEP 52).
-    HashRequest(Bytes),
-    /// They are not sent; the bytes of the request (BEP 52).
-    HashReject(Bytes),
+    /// Hashes of a file's merkle tree are wanted (BEP 52).
+    HashRequest(HashRequest),
+    /// Hashes that were requested (BEP 52).
+    Hashes(HashRequest, Vec<Hash>),
+    /// Hashes that were requested are not sent (BEP 52).
+    HashReject(HashRequest),
     /// BEP 10.
     Extended {
         id: u8,
@@ -62,6 +66,7 @@ mod id {
     pub const PORT: u8 = 9;
     pub const EXTENDED: u8 = 20;
     pub const HASH_REQUEST: u8 = 21;
+    pub const HASHES: u8 = 22;
     pub const HASH_REJECT: u8 = 23;
 }
 
@@ -88,8 +93,11 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) {
         ),
         Message::Cancel(request) => put(id::CANCEL, &[&request.encode()]),
         Message::Port(port) => put(id::PORT, &[&port.to_be_bytes()]),
-        Message::HashRequest(wanted) => put(id::HASH_REQUEST, &[wanted]),
-        Message::HashReject(wanted) => put(id::HASH_REJECT, &[wanted]),
+        Message::HashRequest(wanted) => put(id::HASH_REQUEST, &[&wanted.encode()]),
+        Message::Hashes(wanted, hashes) => {
+            put(id::HASHES, &[&wanted.encode(), hashes.as_flattened()]);
+        }
+        Message::HashReject(wanted) => put(id::HASH_REJECT, &[&wanted.encode()]),
         Message::Extended { id, payload } => put(id::EXTENDED, &[&[*id], payload]),
     }
 }
@@ -188,8 +196,13 @@ impl Decoder {
             },
             id::CANCEL => Message::Cancel(Request::decode(body)),
             id::PORT => Message::Port(body.get_u16()),
-            id::HASH_REQUEST => Message::HashRequest(body),
-            id::HASH_REJECT => Message::HashReject(body),
+            id::HASH_REQUEST => Message::HashRequest(HashRequest::decode(&mut body)),
+            id::HASHES => {
+                let named = HashRequest::decode(&mut body);
+                let (hashes, _) = body.as_chunks();
+                Message::Hashes(named, hashes.to_vec())
+            }
+            id::HASH_REJECT => Message::HashReject(HashRequest::decode(&mut body)),
             id::EXTENDED => Message::Extended {
                 id: body.get_u8(),
                 payload: body,
@@ -225,7 +238,15 @@ impl Decoder {
             id::PORT => (3, 3),
             id::PIECE => (10, 9 + BLOCK),
             id::EXTENDED => (2, MAX_EXTENDED),
-            id::HASH_REQUEST | id::HASH_REJECT => (49, 49),
+            id::HASH_REQUEST | id::HASH_REJECT => (1 + HASH_REQUEST_BYTES, 1 + HASH_REQUEST_BYTES),
+            id::HASHES
+                if !length
+                    .saturating_sub(1 + HASH_REQUEST_BYTES)
+                    .is_multiple_of(32) =>
+            {
+                return Err(WireError::WrongLength { id, length });
+            }
+            id::HASHES => (1 + HASH_REQUEST_BYTES, 1 + MAX_HASHES_BYTES),
             _ => return Err(WireError::UnknownMessage(id)),
         };
         match length {

@@ -21,6 +21,18 @@ fn any_request() -> impl Strategy<Value = Request> {
     })
 }
 
+fn any_hashes() -> impl Strategy<Value = Message> {
+    let hashes = proptest::collection::vec(any::<[u8; 32]>(), 0..20);
+    (0..3, any::<[u8; 48]>(), hashes).prop_map(|(kind, named, hashes)| {
+        let named = HashRequest::decode(&mut Bytes::copy_from_slice(&named));
+        match kind {
+            0 => Message::HashRequest(named),
+            1 => Message::Hashes(named, hashes),
+            _ => Message::HashReject(named),
+        }
+    })
+}
+
 fn any_message() -> impl Strategy<Value = Message> {
     let bits = proptest::collection::vec(any::<u8>(), Bitfield::byte_len(PIECES));
     prop_oneof![
@@ -34,13 +46,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         any_request().prop_map(Message::Request),
         any_request().prop_map(Message::Cancel),
         any::<u16>().prop_map(Message::Port),
-        any::<[u8; 32]>().prop_map(|some| {
-            let wanted = [&some[..], &some[..16]].concat().into();
-            match some[0] % 2 {
-                0 => Message::HashRequest(wanted),
-                _ => Message::HashReject(wanted),
-            }
-        }),
+        any_hashes(),
         (any::<u32>(), any::<u32>(), any_bytes(BLOCK as usize))
             .prop_map(|(piece, begin, data)| Message::Piece { piece, begin, data }),
         (any::<u8>(), any_bytes(300)).prop_map(|(id, payload)| Message::Extended { id, payload }),

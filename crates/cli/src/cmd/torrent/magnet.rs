@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hawser_magnet::{InfoHashes, Magnet, MagnetPeer};
+use hawser_magnet::{Magnet, MagnetPeer};
 use hawser_torrent::PeerAddr;
 
 use crate::cmd::{files, print};
@@ -27,10 +27,7 @@ pub struct TorrentMagnetArgs {
 pub fn run(args: &TorrentMagnetArgs) -> Result<(), Failure> {
     let metainfo = files::metainfo(&args.file)?;
     let magnet = Magnet {
-        info_hashes: InfoHashes {
-            v1: Some(metainfo.info_hash.0),
-            v2: metainfo.info_hash_v2,
-        },
+        info_hashes: metainfo.info_hashes(),
         name: Some(metainfo.name.clone()),
         trackers: metainfo.trackers.iter().flatten().cloned().collect(),
         web_seeds: metainfo.web_seeds.clone(),

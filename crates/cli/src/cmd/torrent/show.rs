@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use hawser_torrent::Metainfo;
 use hawser_torrent::metainfo::{File, Link};
+use hawser_torrent::{Metainfo, Version};
 use serde_json::{Value, json};
 
 use crate::cmd::files;
@@ -51,6 +51,11 @@ fn object(metainfo: &Metainfo) -> Value {
         "name": metainfo.name,
         "info_hash": metainfo.info_hash.to_string(),
         "info_hash_v2": metainfo.info_hash_v2.map(hex),
+        "version": match metainfo.version() {
+            Version::One => "1",
+            Version::Two => "2",
+            Version::Hybrid => "hybrid",
+        },
         "total_length": content_length(metainfo),
         "padding_length": metainfo.pieces.total - content_length(metainfo),
         "piece_length": metainfo.pieces.length,
@@ -73,9 +78,17 @@ fn print(metainfo: &Metainfo) {
         outln!("{:<12}{}", format!("{name}:"), plain(&text.to_string()));
     };
     line("name", &metainfo.name);
-    line("info-hash", &metainfo.info_hash);
-    if let Some(hash) = metainfo.info_hash_v2 {
-        line("version 2", &hex(hash));
+    match (metainfo.version(), metainfo.info_hash_v2) {
+        (Version::Two, Some(hash)) => {
+            line("version", &"2");
+            line("info-hash", &hex(hash));
+        }
+        (_, hash) => {
+            line("info-hash", &metainfo.info_hash);
+            if let Some(hash) = hash {
+                line("version 2", &hex(hash));
+            }
+        }
     }
     let length = content_length(metainfo);
     let size = format::bytes(length);

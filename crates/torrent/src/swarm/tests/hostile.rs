@@ -260,9 +260,24 @@ async fn wrong_data() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_wrong_block_among_right_ones_of_others() {
+    only_the_spoiler_is_banned(&Stage::one_file(1_500_000, 65536)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_block_of_a_torrent_of_version_two() {
+    let options = CreateOptions {
+        piece_length: Some(65536),
+        version: crate::Version::Two,
+        ..CreateOptions::default()
+    };
+    let fill = |bytes: &mut [u8]| fastrand::Rng::new().fill(bytes);
+    let stage = Stage::made(&[("file.bin", 1_500_000)], &options, fill);
+    only_the_spoiler_is_banned(&stage).await;
+}
+
+async fn only_the_spoiler_is_banned(stage: &Stage) {
     // Both peers share every piece; only one of four blocks of a piece is spoilt.
     let net = Net::default();
-    let stage = Stage::one_file(1_500_000, 65536);
     let _seed = stage.seed(&net.host(1)).await;
     net.path(1, mbit(40.0, 2));
     net.path(2, mbit(40.0, 2));
