@@ -15,12 +15,13 @@ mod web_server;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hawser_magnet::InfoHashes;
-use hawser_torrent::{Download, DownloadOptions, Listener, Network, Resolve, Seed, SeedOptions};
+use hawser_torrent::{
+    Download, DownloadOptions, Listener, Network, Resolve, Seed, SeedOptions, Version,
+};
 
 use self::clients::{
     Client, Kind, Manner, PATIENCE, Shared, Torrent, Tracker, hybrid, inside, several_files,
-    single_file,
+    several_files_of, single_file, single_file_of_version_two, version_two,
 };
 use self::web_server::WebServer;
 
@@ -147,6 +148,91 @@ async fn fetch_of_their_torrent() {
     ended.expect("the download hangs").unwrap();
     assert!(shared.is_same_in(&target));
     assert!(web.asked().iter().all(|asked| !asked.path.contains(".pad")));
+}
+
+#[test]
+fn libtorrent_has_torrents_of_version_two() {
+    inside(Kind::Libtorrent, "of_version_two", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_version_two() {
+    let (kind, usual) = (Kind::Libtorrent, Manner::default());
+    let several = || several_files_of(Version::Two);
+    let ours = |shared| fetch_from_us(kind, shared, usual);
+    let theirs = |shared| seed_to_us(kind, shared, None, usual);
+    let link = |shared| fetched_from_us(kind, shared, usual, Shared::magnet_announced_at);
+    for round in 1..=rounds() {
+        tokio::join!(
+            timed(
+                ours(single_file_of_version_two()),
+                kind,
+                round,
+                "it fetched one file"
+            ),
+            timed(ours(several()), kind, round, "it fetched several"),
+            timed(ours(version_two()), kind, round, "it fetched its own"),
+            timed(
+                theirs(single_file_of_version_two()),
+                kind,
+                round,
+                "it seeded one file"
+            ),
+            timed(theirs(several()), kind, round, "it seeded several"),
+            timed(theirs(version_two()), kind, round, "it seeded its own"),
+        );
+        tokio::join!(
+            timed(link(several()), kind, round, "it fetched by link"),
+            timed(
+                link(single_file_of_version_two()),
+                kind,
+                round,
+                "it fetched one by link"
+            ),
+            timed(
+                seed_link_of(kind, several()),
+                kind,
+                round,
+                "it seeded by link"
+            ),
+            timed(
+                seed_link_of(kind, single_file_of_version_two()),
+                kind,
+                round,
+                "it seeded one by link"
+            ),
+        );
+    }
+}
+
+#[test]
+fn libtorrent_has_our_hybrids() {
+    inside(Kind::Libtorrent, "of_our_hybrids", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_our_hybrids() {
+    let (kind, usual) = (Kind::Libtorrent, Manner::default());
+    tokio::join!(
+        fetch_from_us(kind, several_files_of(Version::Hybrid), usual),
+        seed_to_us(kind, several_files_of(Version::Hybrid), None, usual),
+    );
+}
+
+#[test]
+fn rtorrent_fetches_our_hybrids() {
+    inside(Kind::RTorrent, "of_our_hybrids_to_rtorrent", HOST);
+}
+
+/// It knows version 1 alone, and padding as files that it fetches. aria2 1.36 and Transmission 3.00 read no
+/// hybrid, whoever made it: the one computes another info-hash, the other refuses the file.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_our_hybrids_to_rtorrent() {
+    let hybrid = several_files_of(Version::Hybrid);
+    fetch_from_us(Kind::RTorrent, hybrid, Manner::default()).await;
 }
 
 #[test]
@@ -297,17 +383,17 @@ async fn fetched_from_us(
 
 /// It seeds, and this side begins with a magnet link.
 async fn seed_link_to_us(kind: Kind) {
-    let shared = several_files();
+    seed_link_of(kind, several_files()).await;
+}
+
+async fn seed_link_of(kind: Kind, shared: Shared) {
     let no_peer = "10.77.0.1:1".parse().unwrap();
     let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
     let from = shared.seeded_from();
     let client = Client::start(kind, torrent, &from, HOST, Manner::default());
     client.until_seeding().await;
-    let hashes = InfoHashes {
-        v1: Some(shared.metainfo.info_hash.0),
-        v2: None,
-    };
+    let hashes = shared.metainfo.info_hashes();
     let peers = vec![client.addr.into()];
     let resolve = Resolve::start(hashes, peers.clone(), Network::ip(), PATIENCE);
     let resolved = resolve.wait().await;

@@ -39,7 +39,9 @@ impl Picker {
         for piece in run {
             self.begin(piece);
             while let Some(block) = self.begun.take(piece, conn, group) {
-                picked.requests.push(request(self.pieces, (piece, block)));
+                picked
+                    .requests
+                    .push(request(self.pieces, &self.padding, (piece, block)));
             }
         }
         if let Some(known) = self.conns.get_mut(&conn) {

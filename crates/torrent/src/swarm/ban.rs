@@ -5,7 +5,6 @@ use hawser_address::PeerAddr;
 use super::remotes::RemoteId;
 use super::state::Swarm;
 use crate::close::CloseCode;
-use crate::error::DownloadError;
 use crate::merkle::Hash;
 use crate::picker::GroupId;
 use crate::transport::Transport;

@@ -42,15 +42,16 @@ while True:
         print(alert.what(), alert.message(), flush=True)
 "#;
 
-/// Makes a torrent of both versions (BEP 52), whose files are aligned to pieces (BEP 47).
+/// Makes a torrent of version 2 or of both (BEP 52), whose files are aligned to pieces (BEP 47).
 const CREATE: &str = r#"
 import sys, os
 import libtorrent as lt
 
-content, torrent, *web_seeds = sys.argv[1:]
+content, torrent, version, *web_seeds = sys.argv[1:]
 files = lt.file_storage()
 lt.add_files(files, content)
-made = lt.create_torrent(files, 1 << 15)
+flags = lt.create_torrent.v2_only if version == "2" else 0
+made = lt.create_torrent(files, 1 << 15, flags)
 for url in web_seeds:
     made.add_url_seed(url)
 lt.set_piece_hashes(made, os.path.dirname(content))
@@ -76,11 +77,11 @@ pub fn command(task: &Task) -> Command {
     command
 }
 
-/// Makes a torrent of both versions of the file or folder `content`, perhaps with a web seed.
-pub fn create(content: &Path, torrent: &Path, web_seed: Option<&str>) {
+/// Makes a torrent of version `2` or `hybrid` of the file or folder `content`, perhaps with a web seed.
+pub fn create(content: &Path, torrent: &Path, version: &str, web_seed: Option<&str>) {
     let mut command = Command::new(PYTHON);
     command.args(["-c", CREATE]).arg(content).arg(torrent);
-    command.args(web_seed);
+    command.arg(version).args(web_seed);
     let output = command.output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hawser_torrent::{CreateOptions, Metainfo, create};
+use hawser_magnet::Magnet;
+use hawser_torrent::{CreateOptions, Metainfo, Version, create};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -149,11 +150,30 @@ pub fn several_files() -> Shared {
     Shared::new(&SEVERAL, None)
 }
 
+/// A folder of several files, in a torrent of a version that is made here.
+pub fn several_files_of(version: Version) -> Shared {
+    Shared::of(&SEVERAL, Some(64 << 10), version)
+}
+
+/// One file in a torrent of version 2 alone, of more pieces than one answer has hashes for.
+pub fn single_file_of_version_two() -> Shared {
+    Shared::of(&[("single.bin", 24_000_001)], Some(16 << 10), Version::Two)
+}
+
 /// The same in a torrent of versions 1 and 2 (BEP 52) with padding files (BEP 47), made by libtorrent.
 pub fn hybrid() -> Shared {
+    made_by_libtorrent("hybrid")
+}
+
+/// The same in a torrent of version 2 alone, made by libtorrent.
+pub fn version_two() -> Shared {
+    made_by_libtorrent("2")
+}
+
+fn made_by_libtorrent(version: &str) -> Shared {
     let mut shared = Shared::new(&SEVERAL, None);
     let made = shared.dir.path().join("made.torrent");
-    libtorrent::create(&shared.content(), &made, None);
+    libtorrent::create(&shared.content(), &made, version, None);
     shared.torrent = fs::read(made).unwrap();
     shared.metainfo = Metainfo::parse(&shared.torrent).unwrap();
     shared
@@ -161,6 +181,10 @@ pub fn hybrid() -> Shared {
 
 impl Shared {
     fn new(files: &[(&str, usize)], piece_length: Option<u32>) -> Self {
+        Self::of(files, piece_length, Version::One)
+    }
+
+    fn of(files: &[(&str, usize)], piece_length: Option<u32>, version: Version) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for (path, length) in files {
             let path = dir.path().join("seeded").join(path);
@@ -173,6 +197,7 @@ impl Shared {
         let content = dir.path().join("seeded").join(top);
         let options = CreateOptions {
             piece_length,
+            version,
             ..CreateOptions::default()
         };
         let torrent = create(&content, &options, |_, _| {}).unwrap();
@@ -220,17 +245,19 @@ impl Shared {
     /// Has libtorrent make the torrent, of both versions and with padding files, with a web seed.
     pub fn made_with_web_seed(&self, url: &str) -> Metainfo {
         let made = self.dir.path().join("theirs.torrent");
-        libtorrent::create(&self.content(), &made, Some(url));
+        libtorrent::create(&self.content(), &made, "hybrid", Some(url));
         Metainfo::parse(&fs::read(made).unwrap()).unwrap()
     }
 
     /// The link to it, with a tracker's address.
     pub fn magnet_announced_at(&self, tracker: SocketAddr) -> Torrent {
-        let hash = self.metainfo.info_hash;
-        let name = &self.metainfo.name;
-        Torrent::Magnet(format!(
-            "magnet:?xt=urn:btih:{hash}&dn={name}&tr=http%3A%2F%2F{tracker}%2Fannounce"
-        ))
+        let magnet = Magnet {
+            info_hashes: self.metainfo.info_hashes(),
+            name: Some(self.metainfo.name.clone()),
+            trackers: vec![format!("http://{tracker}/announce")],
+            ..Magnet::default()
+        };
+        Torrent::Magnet(magnet.to_string())
     }
 
     /// Whether every file in `dir` is right; some programs do not create empty ones.
