@@ -2,7 +2,7 @@
 //!
 //! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and a
 //! path to it is a separate peer with its own connection (001, section IV). IP peers are reached on
-//! one path, over TCP, plain or encrypted (MSE).
+//! one path, over TCP or uTP, plain or encrypted (MSE).
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files of version 1, 2 and both (BEP 3, BEP 52).
 //! - [`Resolve`]: fetches what a `.torrent` file says from peers, for a magnet link (BEP 9).
@@ -64,6 +64,7 @@ mod tcp;
 #[cfg(test)]
 mod testing;
 mod transport;
+mod utp;
 mod wanted;
 mod web;
 mod wire;
@@ -99,5 +100,5 @@ pub use self::seed::Seed;
 pub use self::selection::{PieceOrder, Priority, Selection, SelectionError, Window};
 pub use self::session::Session;
 pub use self::source::{FoundPeers, PeerSource};
-pub use self::tcp::{ListenError, Listener};
+pub use self::tcp::{IpTransports, IpTransportsParseError, ListenError, Listener};
 pub use self::wire::new_peer_id;

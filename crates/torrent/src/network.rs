@@ -1,4 +1,5 @@
-//! Reaching peers: SCION peers over QUIC, with one connection per path; IP peers over TCP.
+//! Reaching peers: SCION peers over QUIC, with one connection per path; IP peers over TCP and
+//! uTP.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -12,8 +13,9 @@ use tokio::sync::watch;
 
 use crate::dht::DhtContacts;
 use crate::quic::QuicConnection;
-use crate::tcp::{Attempts, Listener, TcpConnection};
+use crate::tcp::{Attempts, Dialer, IpConnection, IpTransports, Listener};
 use crate::transport::{Connection, Offers, Transport};
+use crate::utp::UtpDialer;
 
 /// The sockets through which peers are reached and can connect. Clones share them.
 #[derive(Clone)]
@@ -23,7 +25,7 @@ pub struct Network {
     /// Which connections of IP peers are accepted.
     accepts: Policy,
     /// How IP peers are dialed.
-    attempts: Arc<Attempts>,
+    dialer: Arc<Dialer>,
     dht: Option<DhtContacts>,
 }
 
@@ -43,21 +45,45 @@ impl Network {
         }
     }
 
-    /// Reaches IP peers only. No peer can connect.
+    /// Reaches IP peers only, over TCP. No peer can connect.
     pub fn ip() -> Self {
         Self {
             scion: None,
             listener: None,
             accepts: Policy::Prefer,
-            attempts: Attempts::new(Policy::Allow),
+            dialer: Arc::new(Dialer {
+                attempts: Attempts::new(Policy::Allow),
+                transports: IpTransports::TCP,
+                utp: UtpDialer::default(),
+            }),
             dht: None,
         }
     }
 
-    /// Lets IP peers connect to `listener`.
+    /// Lets IP peers connect to `listener`. If that takes uTP, peers are dialed over its socket.
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(Arc::new(listener));
+        let (attempts, transports) = (self.dialer.attempts.clone(), self.dialer.transports);
+        self.set_dialer(attempts, transports);
         self
+    }
+
+    /// Dials IP peers over these transports: with both, over TCP first, and over uTP as well if TCP is not
+    /// connected within 400 ms. Over what peers connect is up to the listener.
+    pub fn with_transports(mut self, transports: IpTransports) -> Self {
+        let attempts = self.dialer.attempts.clone();
+        self.set_dialer(attempts, transports);
+        self
+    }
+
+    fn set_dialer(&mut self, attempts: Arc<Attempts>, transports: IpTransports) {
+        let listener = self.listener.as_ref();
+        let utp = UtpDialer::new(listener.and_then(|it| it.utp().cloned()));
+        self.dialer = Arc::new(Dialer {
+            attempts,
+            transports,
+            utp,
+        });
     }
 
     /// Sets which connections with IP peers are encrypted (MSE). Without, those that peers open are
@@ -65,7 +91,7 @@ impl Network {
     /// SCION peers always are: by QUIC.
     pub fn with_encryption(mut self, policy: Policy) -> Self {
         self.accepts = policy;
-        self.attempts = Attempts::new(policy);
+        self.set_dialer(Attempts::new(policy), self.dialer.transports);
         self
     }
 
@@ -165,9 +191,7 @@ impl Transport for Network {
                     dialed: true,
                 }))
             }
-            (PeerAddr::Ip(peer), _) => {
-                Ok(Arc::new(TcpConnection::dial(peer, &self.attempts).await?))
-            }
+            (PeerAddr::Ip(peer), _) => Ok(Arc::new(IpConnection::dial(peer, &self.dialer).await?)),
             (PeerAddr::Scion(_), NetworkPath::Ip) => {
                 Err("a SCION peer is reached over a path".into())
             }

@@ -1,4 +1,4 @@
-//! IP peers: the same wire protocol, over TCP (BEP 3), plain or encrypted (MSE).
+//! IP peers: the same wire protocol, over TCP (BEP 3) or uTP (BEP 29), plain or encrypted (MSE).
 //!
 //! A connection that a peer opens shows by its first bytes whether it is encrypted. One that is
 //! dialed begins as the policy says; if the peer closes it without an answer, the next one begins in
@@ -6,9 +6,12 @@
 
 mod attempts;
 mod begin;
+mod dial;
 mod encrypted;
 mod half;
+mod transports;
 
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -18,20 +21,21 @@ use std::time::Duration;
 use hawser_address::PeerAddr;
 use hawser_endhost::IsdAsn;
 use hawser_kernel::bind::Refused;
-use hawser_kernel::socket::tcp_rtt;
 use hawser_mse::Policy;
 use hawser_path::Fingerprint;
-use rustix::net::{Shutdown, shutdown, sockopt};
+use rustix::net::sockopt;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use self::attempts::Attempt;
 pub(crate) use self::attempts::Attempts;
-use self::half::{Half, why};
+use self::half::Half;
+pub use self::transports::{IpTransports, IpTransportsParseError};
 use crate::close::{CloseCode, Closed};
 use crate::metainfo::InfoHash;
 use crate::transport::{Connection, Stream};
+use crate::utp::{UtpDialer, UtpEndpoint};
 
 /// Longest time in milliseconds that sent data may stay unacknowledged before the connection is
 /// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
@@ -43,10 +47,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Backoff after an error that is likely to occur again at once, such as too many open files.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// The address that IP peers connect to.
+/// How often a free port is looked for that is free for both TCP and UDP.
+const PORT_ATTEMPTS: usize = 16;
+
+/// The address that IP peers connect to, over TCP, uTP or both at the same port.
 #[derive(Debug)]
 pub struct Listener {
-    tcp: TcpListener,
+    tcp: Option<TcpListener>,
+    utp: Option<Arc<UtpEndpoint>>,
     local: SocketAddr,
 }
 
@@ -59,17 +67,59 @@ pub struct ListenError {
 }
 
 impl Listener {
-    /// Listens at `addr`; port 0 means any free port.
+    /// Listens at `addr` over TCP; port 0 means any free port.
     ///
     /// # Errors
     /// If the address is in use, does not belong to this host, or is not permitted.
     pub async fn bind(addr: SocketAddr) -> Result<Self, ListenError> {
-        let bound = TcpListener::bind(addr).await;
-        let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| Self { tcp, local }));
-        bound.map_err(|error| ListenError {
-            addr,
-            why: Refused::tcp(addr, &error).to_string(),
-        })
+        Self::bind_over(addr, IpTransports::TCP).await
+    }
+
+    /// Listens at `addr` over these transports, at the same port over each; port 0 means any that is free.
+    ///
+    /// # Errors
+    /// If the address is in use over one of them, does not belong to this host, or is not permitted.
+    pub async fn bind_over(
+        addr: SocketAddr,
+        transports: IpTransports,
+    ) -> Result<Self, ListenError> {
+        let mut attempts = PORT_ATTEMPTS;
+        loop {
+            attempts -= 1;
+            let tcp = match transports.tcp {
+                true => Some(bind_tcp(addr).await?),
+                false => None,
+            };
+            let port = tcp.as_ref().map_or(addr, |(_, local)| *local);
+            let utp = match transports.utp {
+                true => Some(UtpEndpoint::bind(port).await),
+                false => None,
+            };
+            let utp = match utp.transpose() {
+                // Another program has the port of UDP.
+                Err(error)
+                    if error.kind() == io::ErrorKind::AddrInUse
+                        && addr.port() == 0
+                        && attempts > 0 =>
+                {
+                    continue;
+                }
+                utp => utp.map_err(|error| ListenError {
+                    addr: port,
+                    why: format!(
+                        "{}, or do without uTP: --transport tcp",
+                        Refused::udp(port, &error)
+                    ),
+                })?,
+            };
+            let of_utp = utp.as_ref().map(UtpEndpoint::local_addr);
+            let (tcp, of_tcp) = tcp.unzip();
+            return Ok(Self {
+                local: of_tcp.or(of_utp).unwrap_or(addr),
+                tcp,
+                utp: utp.map(Arc::new),
+            });
+        }
     }
 
     /// The address it listens at.
@@ -77,12 +127,40 @@ impl Listener {
         self.local
     }
 
+    /// The socket over which peers connect by uTP.
+    pub(crate) fn utp(&self) -> Option<&Arc<UtpEndpoint>> {
+        self.utp.as_ref()
+    }
+
     /// Accepts the next connection of a peer, encrypted or not as `policy` says.
-    pub(crate) async fn accept(&self, policy: Policy) -> TcpConnection {
+    pub(crate) async fn accept(&self, policy: Policy) -> IpConnection {
         loop {
-            match self.tcp.accept().await {
+            let over_tcp = async {
+                match &self.tcp {
+                    Some(tcp) => {
+                        let (stream, from) = tcp.accept().await?;
+                        Ok::<_, io::Error>((Half::tcp(stream), from))
+                    }
+                    None => pending().await,
+                }
+            };
+            let over_utp = async {
+                match &self.utp {
+                    Some(utp) => {
+                        let stream = utp.accept().await?;
+                        let from = stream.remote_addr();
+                        Ok((Half::utp(stream, Duration::ZERO), from))
+                    }
+                    None => pending().await,
+                }
+            };
+            let accepted = tokio::select! {
+                accepted = over_tcp => accepted,
+                accepted = over_utp => accepted,
+            };
+            match accepted {
                 Ok((stream, from)) => {
-                    return TcpConnection::new(stream, from, Begin::Accepted(policy));
+                    return IpConnection::new(stream, from, Begin::Accepted(policy));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "an IP peer could not connect");
@@ -93,6 +171,24 @@ impl Listener {
     }
 }
 
+/// Listens over TCP. Returns the address, too.
+async fn bind_tcp(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
+    let bound = TcpListener::bind(addr).await;
+    let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| (tcp, local)));
+    bound.map_err(|error| ListenError {
+        addr,
+        why: Refused::tcp(addr, &error).to_string(),
+    })
+}
+
+/// How IP peers are dialed.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    pub attempts: Arc<Attempts>,
+    pub transports: IpTransports,
+    pub utp: UtpDialer,
+}
+
 /// How a connection begins.
 enum Begin {
     /// It was dialed; `None` once the stream was taken.
@@ -101,9 +197,9 @@ enum Begin {
     Accepted(Policy),
 }
 
-/// A TCP connection to an IP peer.
-pub(crate) struct TcpConnection {
-    stream: Arc<TcpStream>,
+/// A connection to an IP peer, over TCP or uTP.
+pub(crate) struct IpConnection {
+    stream: Half,
     peer: SocketAddr,
     begin: Begin,
     /// The torrents that it may be for: both sides of an encrypted connection must know which.
@@ -111,33 +207,23 @@ pub(crate) struct TcpConnection {
     closed: OnceLock<Closed>,
 }
 
-impl TcpConnection {
+impl IpConnection {
     /// Connects to a peer. The error is the reason for a failure.
-    pub async fn dial(peer: SocketAddr, attempts: &Arc<Attempts>) -> Result<Self, String> {
-        let stream = TcpStream::connect(peer).await.map_err(|e| why(&e))?;
-        if stream.local_addr().is_ok_and(|local| local == peer) {
-            // The system chose the very port that is dialed for this end: where nothing listens, a
-            // connection then opens to itself (RFC 9293, simultaneous open).
-            return Err("nothing listens there".into());
-        }
-        let attempt = Mutex::new(Some(attempts.begin(peer)));
+    pub async fn dial(peer: SocketAddr, dialer: &Dialer) -> Result<Self, String> {
+        let utp = dialer.transports.utp.then_some(&dialer.utp);
+        let stream = dial::connect(peer, dialer.transports.tcp, utp).await?;
+        let attempt = Mutex::new(Some(dialer.attempts.begin(peer)));
         Ok(Self::new(stream, peer, Begin::Dialed(attempt)))
     }
 
-    fn new(stream: TcpStream, peer: SocketAddr, begin: Begin) -> Self {
-        let set = || -> io::Result<()> {
-            // Requests must not wait until a segment is full.
-            stream.set_nodelay(true)?;
-            sockopt::set_socket_keepalive(&stream, true)?;
-            sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE)?;
-            sockopt::set_tcp_user_timeout(&stream, USER_TIMEOUT)?;
-            Ok(())
-        };
-        if let Err(error) = set() {
+    fn new(stream: Half, peer: SocketAddr, begin: Begin) -> Self {
+        if let Half::Tcp(tcp) = &stream
+            && let Err(error) = set_options(tcp)
+        {
             tracing::debug!(%peer, %error, "TCP options are not as wanted");
         }
         Self {
-            stream: Arc::new(stream),
+            stream,
             // A socket for both IPv4 and IPv6 reports IPv4 peers as mapped addresses.
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
             begin,
@@ -147,10 +233,19 @@ impl TcpConnection {
     }
 }
 
-impl Connection for TcpConnection {
+fn set_options(stream: &TcpStream) -> io::Result<()> {
+    // Requests must not wait until a segment is full.
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE)?;
+    sockopt::set_tcp_user_timeout(stream, USER_TIMEOUT)?;
+    Ok(())
+}
+
+impl Connection for IpConnection {
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {
         Box::pin(async {
-            let half = Half(Arc::clone(&self.stream));
+            let half = self.stream.clone();
             let torrents = self.torrents.get().ok_or("of no torrent")?;
             let begun = match &self.begin {
                 Begin::Accepted(policy) => begin::accepted(half, *policy, torrents).await,
@@ -188,14 +283,12 @@ impl Connection for TcpConnection {
     }
 
     fn rtt(&self) -> Duration {
-        // `None` once the connection is closed.
-        tcp_rtt(&*self.stream).unwrap_or_default()
+        self.stream.rtt()
     }
 
     fn close(&self, _code: CloseCode, text: &str) {
         if self.closed.set(Closed::plain(text)).is_ok() {
-            // Fails if the peer has closed it before.
-            let _ = shutdown(&*self.stream, Shutdown::Both);
+            self.stream.close();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Transfers with other BitTorrent programs, in both directions: aria2, libtorrent, qBittorrent,
 //! rTorrent and Transmission, where they are installed. Content of one file in small pieces and of
-//! several files; over TCP, plain and encrypted; by the metainfo and by a magnet link alone; of
+//! several files; over TCP and uTP, plain and encrypted; by the metainfo and by a magnet link alone; of
 //! version 1 and of both versions (BEP 52).
 //!
 //! Each test runs in a separate network namespace: Transmission accepts no peers on the loopback
@@ -16,7 +16,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hawser_torrent::{
-    Download, DownloadOptions, Listener, Network, Resolve, Seed, SeedOptions, Version,
+    Download, DownloadOptions, IpTransports, Listener, Network, Resolve, Seed, SeedOptions,
+    Version,
 };
 
 use self::clients::{
@@ -75,6 +76,33 @@ macro_rules! with {
         }
     };
 }
+
+/// The tests of one program that can do without TCP.
+macro_rules! over_utp {
+    ($test:ident, $inner:ident, $kind:expr) => {
+        #[test]
+        fn $test() {
+            inside($kind, stringify!($inner), HOST);
+        }
+
+        #[tokio::test(flavor = "multi_thread")]
+        #[ignore = "run by the test above, in its namespace"]
+        async fn $inner() {
+            over_utp($kind).await;
+        }
+    };
+}
+
+over_utp!(
+    libtorrent_fetches_and_seeds_over_utp,
+    of_libtorrent_over_utp,
+    Kind::Libtorrent
+);
+over_utp!(
+    qbittorrent_fetches_and_seeds_over_utp,
+    of_qbittorrent_over_utp,
+    Kind::QBittorrent
+);
 
 with!(aria2, Kind::Aria2);
 with!(libtorrent, Kind::Libtorrent);
@@ -273,6 +301,55 @@ async fn encrypted(kind: Kind) {
     }
 }
 
+/// Both directions with a program that uses uTP alone, plain and encrypted.
+async fn over_utp(kind: Kind) {
+    let utp = Manner {
+        utp: true,
+        ..Manner::default()
+    };
+    let encrypts = Manner {
+        encrypts: true,
+        ..utp
+    };
+    for round in 1..=rounds() {
+        tokio::join!(
+            timed(
+                fetch_from_us(kind, single_file(), utp),
+                kind,
+                round,
+                "it fetched over uTP"
+            ),
+            timed(
+                seed_to_us(kind, several_files(), None, utp),
+                kind,
+                round,
+                "it seeded over uTP"
+            ),
+            timed(
+                fetch_from_us(kind, several_files(), encrypts),
+                kind,
+                round,
+                "it fetched over uTP, encrypted"
+            ),
+            timed(
+                seed_to_us(kind, single_file(), None, encrypts),
+                kind,
+                round,
+                "it seeded over uTP, encrypted"
+            ),
+        );
+    }
+}
+
+/// The sockets of this side for a program that behaves so.
+fn network(manner: Manner) -> Network {
+    let transports = match manner.utp {
+        true => IpTransports::UTP,
+        false => IpTransports::TCP,
+    };
+    Network::ip().with_transports(transports)
+}
+
 /// All pauses, at once.
 async fn paused(kind: Kind) {
     for round in 1..=rounds() {
@@ -366,11 +443,15 @@ async fn fetched_from_us(
     manner: Manner,
     torrent: impl FnOnce(&Shared, SocketAddr) -> Torrent,
 ) {
-    let listener = Listener::bind(format!("{HOST}:0").parse().unwrap()).await;
-    let listener = listener.unwrap();
+    let transports = match manner.utp {
+        true => IpTransports::UTP,
+        false => IpTransports::TCP,
+    };
+    let at = format!("{HOST}:0").parse().unwrap();
+    let listener = Listener::bind_over(at, transports).await.unwrap();
     let tracker = Tracker::start(HOST, listener.local_addr()).await;
     let torrent = torrent(&shared, tracker.addr);
-    let network = Network::ip().with_listener(listener);
+    let network = network(manner).with_listener(listener);
     let (metainfo, content) = (shared.metainfo.clone(), shared.content());
     let options = SeedOptions::default();
     let seed = Seed::start(metainfo, content, network, options, |_, _| {});
@@ -415,11 +496,13 @@ async fn seed_to_us(kind: Kind, shared: Shared, pause: Option<Duration>, manner:
     let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
     let client = Client::start(kind, torrent, &shared.seeded_from(), HOST, manner);
-    client.until_seeding().await;
+    if !manner.utp {
+        client.until_seeding().await;
+    }
     let target = shared.dir.path().join("ours");
     let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::default());
-    let peers = vec![client.addr.into()];
-    let download = Download::start(metainfo, target.clone(), peers, Network::ip(), options);
+    let (peers, network) = (vec![client.addr.into()], network(manner));
+    let download = Download::start(metainfo, target.clone(), peers, network, options);
     let mut progress = download.progress();
     if let Some(pause) = pause {
         let begun = progress.wait_for(|progress| progress.verified_bytes > 1_000_000);

@@ -1,10 +1,14 @@
-//! A TCP stream as the engine reads and writes it.
+//! A stream to an IP peer as the engine reads and writes it.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
+use hawser_kernel::socket::tcp_rtt;
+use librqbit_utp::{UtpStream, UtpStreamReadHalf, UtpStreamWriteHalf};
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -12,9 +16,105 @@ use tokio::net::TcpStream;
 use super::attempts::Attempt;
 use crate::transport::Output;
 
-/// One direction of a stream, used by one task. Another task can close it meanwhile.
+/// A stream over TCP or uTP. Each direction is used by one task. Another task can close it meanwhile.
 #[derive(Debug, Clone)]
-pub(super) struct Half(pub Arc<TcpStream>);
+pub(super) enum Half {
+    Tcp(Arc<TcpStream>),
+    Utp(Arc<UtpHalves>),
+}
+
+/// Both directions of a uTP stream. The locks are held for single calls, never at an await.
+pub(super) struct UtpHalves {
+    read: Mutex<Closable<UtpStreamReadHalf>>,
+    write: Mutex<Closable<UtpStreamWriteHalf>>,
+    /// The time that connecting took; the library does not tell the round-trip time.
+    rtt: Duration,
+}
+
+/// One direction, until it is closed.
+struct Closable<H> {
+    /// `None` once it is closed.
+    half: Option<H>,
+    /// The task that waits for it.
+    waker: Option<Waker>,
+}
+
+impl<H> Closable<H> {
+    fn new(half: H) -> Mutex<Self> {
+        Mutex::new(Self {
+            half: Some(half),
+            waker: None,
+        })
+    }
+
+    /// The direction, for a task that waits for it; `None` once it is closed.
+    fn polled(&mut self, cx: &Context<'_>) -> Option<Pin<&mut H>>
+    where
+        H: Unpin,
+    {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waker = Some(cx.waker().clone()),
+        }
+        self.half.as_mut().map(Pin::new)
+    }
+
+    fn close(&mut self) {
+        self.half = None;
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl fmt::Debug for UtpHalves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UtpHalves").finish_non_exhaustive()
+    }
+}
+
+fn lock<H>(half: &Mutex<Closable<H>>) -> MutexGuard<'_, Closable<H>> {
+    half.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Half {
+    pub fn tcp(stream: TcpStream) -> Self {
+        Self::Tcp(Arc::new(stream))
+    }
+
+    /// A stream that took `rtt` to connect.
+    pub fn utp(stream: UtpStream, rtt: Duration) -> Self {
+        let (read, write) = stream.split();
+        Self::Utp(Arc::new(UtpHalves {
+            read: Closable::new(read),
+            write: Closable::new(write),
+            rtt,
+        }))
+    }
+
+    /// The round-trip time, as far as it is known.
+    pub fn rtt(&self) -> Duration {
+        match self {
+            // An error once the connection is closed.
+            Self::Tcp(stream) => tcp_rtt(&**stream).unwrap_or_default(),
+            Self::Utp(halves) => halves.rtt,
+        }
+    }
+
+    /// Closes both directions at once.
+    pub fn close(&self) {
+        match self {
+            Self::Tcp(stream) => {
+                // Fails if the peer has closed it before.
+                let _ = shutdown(&**stream, Shutdown::Both);
+            }
+            Self::Utp(halves) => {
+                lock(&halves.read).close();
+                lock(&halves.write).close();
+            }
+        }
+    }
+}
 
 impl AsyncRead for Half {
     fn poll_read(
@@ -22,9 +122,19 @@ impl AsyncRead for Half {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let stream = match &*self {
+            Self::Tcp(stream) => stream,
+            Self::Utp(halves) => {
+                return match lock(&halves.read).polled(cx) {
+                    Some(read) => read.poll_read(cx, buffer),
+                    // As of a socket that is shut down.
+                    None => Poll::Ready(Ok(())),
+                };
+            }
+        };
         loop {
-            ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buffer) {
+            ready!(stream.poll_read_ready(cx))?;
+            match stream.try_read_buf(buffer) {
                 Ok(_) => return Poll::Ready(Ok(())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -39,9 +149,18 @@ impl AsyncWrite for Half {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let stream = match &*self {
+            Self::Tcp(stream) => stream,
+            Self::Utp(halves) => {
+                return match lock(&halves.write).polled(cx) {
+                    Some(write) => write.poll_write(cx, bytes),
+                    None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                };
+            }
+        };
         loop {
-            ready!(self.0.poll_write_ready(cx))?;
-            match self.0.try_write(bytes) {
+            ready!(stream.poll_write_ready(cx))?;
+            match stream.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -49,12 +168,22 @@ impl AsyncWrite for Half {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The library's flush waits until the peer has acknowledged everything; what is written is sent
+        // without it.
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = shutdown(&*self.0, Shutdown::Write);
-        Poll::Ready(shut.map_err(io::Error::from))
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &*self {
+            Self::Tcp(stream) => {
+                let shut = shutdown(&**stream, Shutdown::Write);
+                Poll::Ready(shut.map_err(io::Error::from))
+            }
+            Self::Utp(halves) => match lock(&halves.write).polled(cx) {
+                Some(write) => write.poll_shutdown(cx),
+                None => Poll::Ready(Ok(())),
+            },
+        }
     }
 }
 

@@ -13,7 +13,7 @@ const SCRIPT: &str = r#"
 import sys
 import libtorrent as lt
 
-torrent, folder, listen, limit, encrypts = sys.argv[1:]
+torrent, folder, listen, limit, encrypts, utp = sys.argv[1:]
 policy = lt.enc_policy.forced if encrypts == "true" else lt.enc_policy.disabled
 session = lt.session({
     "listen_interfaces": listen,
@@ -21,8 +21,10 @@ session = lt.session({
     "enable_lsd": False,
     "enable_upnp": False,
     "enable_natpmp": False,
-    "enable_incoming_utp": False,
-    "enable_outgoing_utp": False,
+    "enable_incoming_utp": utp == "true",
+    "enable_outgoing_utp": utp == "true",
+    "enable_incoming_tcp": utp != "true",
+    "enable_outgoing_tcp": utp != "true",
     "in_enc_policy": int(policy),
     "out_enc_policy": int(policy),
     "allowed_enc_level": int(lt.enc_level.rc4 if encrypts == "true" else lt.enc_level.both),
@@ -73,7 +75,8 @@ pub fn command(task: &Task) -> Command {
         .arg(task.dir)
         .arg(task.addr.to_string())
         .arg(manner.rate.unwrap_or(0).to_string())
-        .arg(manner.encrypts.to_string());
+        .arg(manner.encrypts.to_string())
+        .arg(manner.utp.to_string());
     command
 }
 

@@ -83,6 +83,8 @@ pub struct Manner {
     pub rate: Option<u32>,
     /// Whether it accepts encrypted connections only (MSE, RC4).
     pub encrypts: bool,
+    /// Whether it uses uTP alone, in place of TCP alone; libtorrent and qBittorrent can.
+    pub utp: bool,
 }
 
 /// Runs the ignored test `name` of this file in a network namespace whose loopback interface also

@@ -17,7 +17,7 @@ pub fn command(task: &Task) -> Command {
     command
 }
 
-/// TCP only, with no peers except the tracker's.
+/// TCP or uTP only, with no peers except the tracker's.
 fn settings(task: &Task) -> String {
     // Its own page must be somewhere.
     let page = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -28,7 +28,7 @@ Accepted=true
 
 [BitTorrent]
 Session\AddTorrentPaused=false
-Session\BTProtocol=TCP
+Session\BTProtocol={protocol}
 Session\DHTEnabled=false
 Session\DefaultSavePath={dir}
 Session\Encryption={encryption}
@@ -48,6 +48,7 @@ WebUI\Port={page}
 ",
         dir = task.dir.display(),
         encryption = if task.manner.encrypts { 1 } else { 2 },
+        protocol = if task.manner.utp { "UTP" } else { "TCP" },
         rate = task.manner.rate.unwrap_or(0),
         port = task.addr.port(),
     )
