@@ -246,7 +246,14 @@ async fn open(args: &DaemonArgs) -> Result<Sockets, Failure> {
         congestion: args.transport.congestion.unwrap_or_default(),
         ..Config::default()
     };
-    let sockets = Sockets::open(host, config, args.scion, args.tcp.0).await?;
+    let sockets = Sockets::open(
+        host,
+        config,
+        args.scion,
+        args.tcp.0,
+        args.transport.transport,
+    )
+    .await?;
     Ok(sockets.with_encryption(args.transport.encryption))
 }
 

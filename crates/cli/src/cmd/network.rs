@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use hawser_bootstrap::{JoinError, Server};
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost, ScionAddr};
 use hawser_quic::{Config, Congestion, Endpoint};
-use hawser_torrent::{ALPN, EncryptionPolicy, Listener, Network};
+use hawser_torrent::{ALPN, EncryptionPolicy, IpTransports, Listener, Network};
 
 use super::address::{Listen, listen};
 use super::congestion::congestion;
@@ -148,6 +148,12 @@ pub struct TransportArgs {
     /// dialed are first spoken to plainly.
     #[arg(long, value_name = "POLICY", help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub encryption: Option<EncryptionPolicy>,
+    /// How IP peers are reached, and connect: tcp, utp, or tcp,utp
+    ///
+    /// With both, TCP is tried first, and uTP (BEP 29) as well if TCP does not connect soon. Peers then
+    /// connect at the same port of TCP and UDP.
+    #[arg(long, value_name = "WAY,...", default_value_t = IpTransports::TCP, help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub transport: IpTransports,
 }
 
 /// The sockets of a seeder or a download.
@@ -162,7 +168,7 @@ pub struct Sockets {
 
 impl Sockets {
     /// Opens the sockets: for SCION peers if there is a `host`, at `listen` or at any port; for IP
-    /// peers at `tcp`.
+    /// peers at `tcp`, over `transports`.
     ///
     /// # Errors
     /// When a socket cannot be opened; wrong use, if `listen` is in another AS.
@@ -171,6 +177,7 @@ impl Sockets {
         config: Config,
         listen: Option<Listen>,
         tcp: Option<SocketAddr>,
+        transports: IpTransports,
     ) -> Result<Self, Failure> {
         let mut sockets = Self {
             network: Network::ip(),
@@ -189,10 +196,11 @@ impl Sockets {
             sockets.network = Network::scion(endpoint, host);
         }
         if let Some(address) = tcp {
-            let listener = Listener::bind(address).await?;
+            let listener = Listener::bind_over(address, transports).await?;
             sockets.addresses.tcp = Some(listener.local_addr());
             sockets.network = sockets.network.with_listener(listener);
         }
+        sockets.network = sockets.network.with_transports(transports);
         Ok(sockets)
     }
 

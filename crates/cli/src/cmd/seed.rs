@@ -191,7 +191,14 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             congestion: args.transport.congestion.unwrap_or_default(),
             ..Config::default()
         };
-        let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
+        let sockets = Sockets::open(
+            host,
+            config,
+            args.listen.listen,
+            args.tcp,
+            args.transport.transport,
+        )
+        .await?;
         let mut sockets = sockets.with_encryption(args.transport.encryption);
         let dht = args.find.open_dht(ways, &sought, &mut sockets).await?;
         let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
