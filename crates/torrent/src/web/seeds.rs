@@ -303,6 +303,8 @@ impl WebSeeds {
         tracing::warn!(url = seed.url, reason, "a web seed was dropped");
         picker.remove_conn(seed.conn);
         seed.state = State::Dropped;
+        // Files that it lacked are not asked for again.
+        seed.restore_at = None;
         seed.last_error = Some(reason.to_owned());
         Some(stop)
     }
