@@ -1,9 +1,11 @@
 //! podman, where it can run containers.
 
 use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use hawser_kernel::namespace::NetNs;
 use tempfile::TempDir;
 
 /// What podman is configured with, tried in this order: with names of containers by netavark, or without;
@@ -29,6 +31,8 @@ pub struct Podman {
     /// Whether containers of a network find each other by their names, if the programs for it are there.
     pub has_names: bool,
     folder: TempDir,
+    /// Where it makes its networks: it lets forward and redirect packets there, and not on this machine.
+    namespace: NetNs,
 }
 
 impl Podman {
@@ -49,6 +53,7 @@ impl Podman {
                 configuration,
                 has_names,
                 folder,
+                namespace: NetNs::create().unwrap(),
             };
             let mut command = podman.command(&["run", "--rm", "--network", "none", "--rootfs"]);
             let output = command
@@ -67,7 +72,10 @@ impl Podman {
 
     /// A command of it.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("podman");
+        let (own, namespace) = (std::process::id(), self.namespace.as_fd().as_raw_fd());
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{own}/fd/{namespace}"));
+        command.arg("podman");
         let folder = |name| self.folder.path().join(name);
         command.env("CONTAINERS_CONF", &self.configuration);
         command.arg("--root").arg(folder("root"));
