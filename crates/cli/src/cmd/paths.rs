@@ -134,7 +134,7 @@ struct Report {
 }
 
 /// The report, with `--wait` as soon as a path in it is alive, or there is one at all with
-/// `--no-probe`; at the latest when the time for it is over, whatever the report is then.
+/// `--no-probe`; once the time for it is over, it is returned as it is.
 async fn report(
     args: &PathsArgs,
     policy: Option<&Policy>,

@@ -69,8 +69,8 @@ pub struct TorrentCreateArgs {
     pub force: bool,
     /// How the content is hashed: 1 (by itself), 2 or hybrid (BEP 52)
     ///
-    /// Every program fetches version 1 and hybrids. With version 2 each file has hashes of its own, and
-    /// of a piece that is wrong.
+    /// Every program fetches version 1, and most fetch hybrids. With version 2 each file has a hash of its
+    /// own, which is the same in all torrents.
     #[arg(
         long,
         value_name = "VERSION",
@@ -79,7 +79,7 @@ pub struct TorrentCreateArgs {
         hide_default_value = true
     )]
     #[arg(hide_possible_values = true)]
-    pub version: TorrentVersion,
+    pub protocol: TorrentVersion,
     /// Bytes of a piece: a power of two, 16KiB to 128MiB
     ///
     /// Chosen by size when not given.
@@ -232,7 +232,7 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     };
     let tiers = args.announce.into_iter().map(|tier| tier.0);
     let options = CreateOptions {
-        version: args.version.into(),
+        version: args.protocol.into(),
         piece_length: args.piece_length,
         comment: args.comment,
         trackers: tiers.collect(),

@@ -23,7 +23,7 @@ fn made(folder: &Path, version: &str) -> (String, String) {
         &content,
         "-o",
         &torrent,
-        "--version",
+        "--protocol",
         version,
     ];
     let more = ["--piece-length", "32KiB", "--node", "[2001:db8::1]:6881"];
