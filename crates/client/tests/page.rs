@@ -40,7 +40,7 @@ async fn browse(running: &Running) -> Option<Browser> {
         browser.type_text(&token);
         browser.press("Enter", 13, 1);
         browser.until("document.querySelector('[role=grid]')");
-        // Nothing that scripts can read says who is signed in.
+        // Scripts cannot read which user is signed in.
         assert_eq!(browser.evaluate("document.cookie"), "");
         browser
     });
@@ -95,7 +95,7 @@ fn drop_file(browser: &mut Browser, bytes: &[u8]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
     let running = Running::start(Vec::new()).await;
-    // Names of others are text, whatever they look like.
+    // Names from other hosts are shown as text, also those with markup.
     let seeder = Seeder::start(
         running.dir.path(),
         "<b>name",

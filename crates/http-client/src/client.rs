@@ -57,7 +57,7 @@ impl HttpClient {
     }
 
     /// Asks for `url`, or for these bytes of it, which are some, and follows up to [`MAX_REDIRECTS`]
-    /// redirects. Returns the response whatever its status is. There is no limit of time but that of
+    /// redirects. Returns the response with any status. There is no limit of time but that of
     /// looking the host up and of connecting; dropping the future ends the request.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ impl Lab {
     /// addresses, keys and processes; packets over links that are in both are not lost. Calls `progress`
     /// before each step.
     ///
-    /// A change that was interrupted leaves the lab between the two networks; the next one goes on from
+    /// A change that was interrupted leaves the lab between the two networks; the next one continues from
     /// there, to the same network or to another.
     ///
     /// # Errors

@@ -14,7 +14,7 @@
 //!
 //! A change of the lab is a request for a plan, and one for each of its steps; in between others are
 //! answered. What exists of the lab is known here alone, and no step is half taken in: a command that is
-//! killed, or one of another network, goes on from it.
+//! killed, or one of another network, continues from it.
 //!
 //! All of this is one thread, and nothing in it is locked. A command has two seconds to send its request; a
 //! restart or a step may take half a minute. Memory is bounded by the network: two descriptors for each AS and each

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_missing_is_named() {
+    fn what_is_missing_is_named() {
         let missing = |facts: &Facts, up, has_segments| -> String {
             let report = judge(facts, up, has_segments);
             assert!(!report.ready);

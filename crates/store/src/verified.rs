@@ -97,7 +97,7 @@ impl Verified {
         bytes
     }
 
-    /// Reads what [`Self::encode`] wrote of a download with this mark, so many ranges and entries; `None` if
+    /// Reads what [`Self::encode`] wrote of a download with this mark and these numbers of ranges and entries; `None` if
     /// these are others, or a byte is damaged.
     fn decode<D: Digest>(bytes: &[u8], mark: &[u8], count: u32, entries: usize) -> Option<Self> {
         if bytes.len() != length::<D>(mark, count, entries) {

@@ -16,8 +16,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hawser_torrent::{
-    Download, DownloadOptions, IpTransports, Listener, Network, Resolve, Seed, SeedOptions,
-    Version,
+    Download, DownloadOptions, IpTransports, Listener, Network, Resolve, Seed, SeedOptions, Version,
 };
 
 use self::clients::{
@@ -255,7 +254,7 @@ fn rtorrent_fetches_our_hybrids() {
 }
 
 /// It knows version 1 alone, and padding as files that it fetches. aria2 1.36 and Transmission 3.00 read no
-/// hybrid, whoever made it: the one computes another info-hash, the other refuses the file.
+/// hybrid of any program: the one computes another info-hash, the other refuses the file.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "run by the test above, in its namespace"]
 async fn of_our_hybrids_to_rtorrent() {

@@ -46,7 +46,7 @@ fn password(request: &Parts) -> Option<String> {
     Some(password.unwrap_or_default())
 }
 
-/// Looks for the cookie of a session. Browsers send it whoever made the request: one from a page of another
+/// Looks for the cookie of a session. Browsers send it with requests of all pages: one from a page of another
 /// site is refused before (`refuse_pages`), and one that changes something must be of the page itself.
 fn by_session(daemon: &Daemon, request: &Parts) -> Result<(), AuthError> {
     let cookie = session_cookie(&request.headers, COOKIE).ok_or_else(AuthError::missing)?;

@@ -232,7 +232,7 @@ impl Torrents {
     }
 }
 
-/// Whether another one may run beside so many.
+/// Whether another one may run beside that many.
 fn has_room(count: usize, bound: Limit<usize>) -> bool {
     bound.in_force().is_none_or(|bound| count < bound.max(1))
 }

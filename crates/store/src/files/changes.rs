@@ -14,7 +14,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Of so many entries, none of which was written to.
+    /// Of this number of entries, none of which was written to.
     pub fn new(entries: usize) -> Self {
         Self {
             own: (0..entries).map(|_| AtomicBool::new(false)).collect(),

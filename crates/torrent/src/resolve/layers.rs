@@ -1,7 +1,7 @@
 //! Fetching the piece layers of a torrent of version 2 (BEP 52), which are not in its info dictionary.
 //!
 //! Events in, steps out; no I/O, no clock. Each answer is proven by the root of its file, so a false one
-//! is recognized at once, whoever sent the others.
+//! is recognized at once, also where others come from other peers.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};

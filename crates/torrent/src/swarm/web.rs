@@ -72,7 +72,7 @@ impl Web {
     }
 }
 
-/// The key by which a web seed takes turns and is known as a sender. The hashed text cannot be that of a
+/// The key of a web seed, for its turns and as a sender. The hashed text cannot be that of a
 /// certificate.
 fn key(url: &str) -> [u8; 32] {
     Sha256::digest(format!("hawser web seed {url}")).into()

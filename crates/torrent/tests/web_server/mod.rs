@@ -18,7 +18,7 @@ pub enum Manner {
     False,
     /// With this status, and nothing else.
     Status(u16),
-    /// With the whole file, whatever range is asked for.
+    /// With the whole file, for any range.
     Whole,
     /// With a redirect to the same path below `/moved`.
     Moved,

@@ -58,7 +58,7 @@ impl FromRequestParts<App> for Caller {
         });
         let ended = || AuthError::Refused("The session has ended: log in again".to_owned());
         let user = user.ok_or_else(ended)?;
-        // A cookie is sent by the browser whoever made the request.
+        // The browser sends a cookie with the requests of other pages, too.
         if parts.method != Method::GET && parts.method != Method::HEAD {
             check_page(app, parts)?;
         }

@@ -1,4 +1,4 @@
-//! Readers that ask at any time have what there is, whatever they missed.
+//! Readers that ask at any time have what there is, also after they have missed changes.
 
 use std::collections::BTreeMap;
 

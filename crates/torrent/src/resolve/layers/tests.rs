@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::merkle::Tree;
 
-/// Layers of files with so many pieces, each of two blocks.
+/// Layers of files with these numbers of pieces, each of two blocks.
 fn trees(counts: &[u32]) -> Vec<(LayerShape, Tree)> {
     let tree = |(file, count): (u8, &u32)| {
         let node = |piece: u32| {
