@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo, PeerAddr};
-use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
+use crate::error::ClientError;
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
 use crate::record::{Dates, Origin, Record, Totals, cut_name};
 use crate::settings::Settings;
-use crate::state::{StateError, StateFolder};
+use crate::state::StateFolder;
 use crate::stream::{FileStream, StreamError};
 use crate::torrents::{Bounds, CommandError, Torrents, Transferred};
 use crate::view::View;
@@ -26,30 +26,6 @@ use crate::view::View;
 const MAX_REQUESTS: usize = 64;
 /// Reports of torrents that may wait for the owner.
 const MAX_EVENTS: usize = 256;
-
-/// Why a command was not carried out.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// It is refused.
-    #[error(transparent)]
-    Refused(#[from] CommandError),
-    /// What is to be added is not a torrent.
-    #[error("{0}")]
-    Invalid(String),
-    /// It holds, but is not on disk: saving is tried again.
-    #[error("it is done, but cannot be stored now: {0}")]
-    NotSaved(String),
-    /// A torrent is still there. The text says why.
-    #[error("not removed: {0}")]
-    NotRemoved(String),
-    /// What is kept cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The torrents have ended.
-    #[error("the daemon is stopping")]
-    Stopping,
-}
 
 /// A torrent to add.
 #[derive(Debug, Clone)]

@@ -16,6 +16,7 @@ mod choice;
 mod client;
 mod content;
 mod engine;
+mod error;
 mod files;
 mod history;
 pub mod http;
@@ -36,8 +37,9 @@ mod windows;
 
 pub use self::addresses::PeerAddresses;
 pub use self::choice::{Choice, SeedChoice};
-pub use self::client::{AddedTorrent, Client, ClientError, NewTorrent, Source};
+pub use self::client::{AddedTorrent, Client, NewTorrent, Source};
 pub use self::engine::Engine;
+pub use self::error::ClientError;
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
 };

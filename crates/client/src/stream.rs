@@ -11,7 +11,7 @@ use hawser_torrent::{Metainfo, Phase, Pieces, Progress, Window};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::client::ClientError;
+use crate::error::ClientError;
 use crate::torrents::Status;
 use crate::view::View;
 use crate::windows::{OpenWindow, Windows};

@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dht::{DhtNode, DhtNodes, DhtSearches, PeerPorts};
 use crate::local::{LocalDiscovery, LocalSearch};
-use crate::search::PeerSearch;
 use crate::tracker::Client;
 use crate::trackers::Trackers;
 
@@ -98,12 +97,6 @@ impl PeerFinder {
                 tracing::warn!(%node, %error, "a node of the DHT is not known");
             }
         }
-    }
-
-    /// Finds peers of a torrent from now on, until what is returned is dropped. Trackers are told the numbers
-    /// in `stats`. Must be called inside a tokio runtime.
-    pub fn search(&self, sought: Sought, stats: watch::Receiver<Stats>) -> PeerSearch {
-        PeerSearch::begin(self.clone(), sought, stats)
     }
 
     /// Has the trackers of a torrent asked; `None` if there are none.

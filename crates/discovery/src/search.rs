@@ -37,6 +37,14 @@ pub struct PeerSearch {
     kept: BTreeMap<PeerAddr, PeerSource>,
 }
 
+impl PeerFinder {
+    /// Finds peers of a torrent from now on, until what is returned is dropped. Trackers are told the numbers
+    /// in `stats`. Must be called inside a tokio runtime.
+    pub fn search(&self, sought: Sought, stats: watch::Receiver<Stats>) -> PeerSearch {
+        PeerSearch::begin(self.clone(), sought, stats)
+    }
+}
+
 /// Peers found in one way, that wait to be taken.
 #[derive(Debug)]
 struct Answers {

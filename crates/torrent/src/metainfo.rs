@@ -4,6 +4,7 @@
 //! names that no file can have, several files of one name. The info-hash is always that of the
 //! bytes in the file, unchanged.
 
+mod bounds;
 mod create;
 mod error;
 mod hybrid;
@@ -19,10 +20,8 @@ mod tree;
 
 pub use hawser_bencode::BencodeError;
 
+pub use self::bounds::{MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
 pub(crate) use self::layers::LayerShape;
-pub use self::torrent::{
-    File, InfoHash, Link, MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_NODES, MAX_PIECE_LENGTH,
-    MIN_PIECE_LENGTH, Metainfo, Version,
-};
+pub use self::torrent::{File, InfoHash, Link, MAX_NODES, Metainfo, Version};

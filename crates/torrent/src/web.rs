@@ -15,5 +15,5 @@ mod seeds;
 mod tests;
 
 pub(crate) use self::fetch::{Fetch, Parts, fetch};
-pub(crate) use self::seed::Failure;
-pub(crate) use self::seeds::{Run, RunId, SeedId, WebOrder, WebSeeds};
+pub(crate) use self::seed::{Failure, RunId};
+pub(crate) use self::seeds::{Run, SeedId, WebOrder, WebSeeds};

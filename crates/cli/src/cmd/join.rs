@@ -49,7 +49,7 @@ pub struct JoinArgs {
     pub segments: Option<PathBuf>,
     /// Answer HTTP at this address: /live while this runs, /ready while all links are up and there are
     /// paths; 503 and what is missing otherwise
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = probed_at)]
     pub listen: Option<SocketAddr>,
     /// Unpack the archive, and end without running the AS
     #[arg(long)]
@@ -66,6 +66,12 @@ pub fn run(command: AsCommand) -> Result<ExitCode, Failure> {
         AsCommand::Join(args) if !args.unpack && init::is_init() => init::run(),
         AsCommand::Join(args) => join(args).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// Reads an address at which probes are answered.
+fn probed_at(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |_| "write IP:PORT, for example 0.0.0.0:8080".to_owned();
+    text.parse().map_err(wrong)
 }
 
 /// The socket on which probes are answered, which is bound before the AS is announced.

@@ -9,8 +9,10 @@ use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
 use hawser_http::{AuthError, Peer, Users, by_bearer, by_token, is_own_page, session_cookie};
 
-use super::session::COOKIE;
 use super::{Daemon, RPC};
+
+/// The name of the session's cookie.
+pub(super) const COOKIE: &str = "hawser_daemon";
 
 /// A request with the token, or of a session.
 pub(super) struct Authorized;

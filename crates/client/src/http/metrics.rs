@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hawser_http::{MetricKind, Metrics};
 
 use super::Daemon;
-use crate::client::ClientError;
+use crate::error::ClientError;
 
 /// The metrics, as Prometheus reads them.
 ///

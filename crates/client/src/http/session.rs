@@ -8,11 +8,9 @@ use hawser_http::{JsonError, by_token, json, read_json, session_cookie, set_sess
 
 use super::Daemon;
 use super::body::{Session, SignIn};
-use super::caller::Authorized;
+use super::caller::{Authorized, COOKIE};
 use super::describe::Refused;
 
-/// The name of the session's cookie.
-pub(super) const COOKIE: &str = "hawser_daemon";
 /// Longest body of a sign-in, in bytes.
 const MAX_BODY: usize = 4096;
 

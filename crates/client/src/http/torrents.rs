@@ -19,7 +19,8 @@ use super::body::{self, About, DaemonChange, Detail, NewTorrent, Torrent, Torren
 use super::caller::Authorized;
 use super::describe::{ChangesOne, OfTorrent, Page, Refused};
 use crate::choice::SeedChoice;
-use crate::client::{ClientError, Source};
+use crate::client::Source;
+use crate::error::ClientError;
 use crate::files::FileChanges;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::settings::{RateChanges, Settings};

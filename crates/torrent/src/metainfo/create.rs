@@ -14,7 +14,8 @@ use hawser_store::{Files, StoreError};
 use thiserror::Error;
 
 use self::hashes::{PieceHashes, Plan};
-use super::torrent::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH, Version};
+use super::bounds::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
+use super::torrent::Version;
 
 /// Piece lengths chosen by themselves lie between these.
 const AUTO: std::ops::RangeInclusive<u32> = 16 << 10..=16 << 20;

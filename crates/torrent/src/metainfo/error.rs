@@ -3,8 +3,8 @@
 use hawser_bencode::BencodeError;
 use thiserror::Error;
 
+use super::bounds::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 use super::name::{MAX_PATH_BYTES, MAX_PATH_DEPTH};
-use super::torrent::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 
 /// Why a `.torrent` file is refused, in one line each.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

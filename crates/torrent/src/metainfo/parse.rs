@@ -9,14 +9,12 @@ use hawser_bencode::{self as bencode, Dict, Value};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
+use super::bounds::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 use super::error::MetainfoError;
 use super::layers::{self, LayerShape, Layers};
 use super::listed::{self, EntryKind, Listed};
 use super::places::{Places, link_text};
-use super::torrent::{
-    File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_NODES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH,
-    Metainfo, Version,
-};
+use super::torrent::{File, InfoHash, Link, MAX_NODES, Metainfo, Version};
 use super::tree::{self, Leaf};
 use super::{hybrid, name};
 use crate::merkle::Hash;

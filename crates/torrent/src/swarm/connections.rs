@@ -6,7 +6,7 @@ use hawser_magnet::Serve;
 
 use super::conn::Conn;
 use super::exchange::Exchanges;
-use super::hashes::HashAnswers;
+use super::hash_answers::HashAnswers;
 use crate::picker::{ConnId, GroupId};
 
 /// The open connections, and the peers they belong to.

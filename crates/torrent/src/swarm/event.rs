@@ -8,7 +8,7 @@ use hawser_store::{DiskEvent, Hash};
 use tokio::sync::oneshot;
 
 use super::subflow::Peer;
-use super::web::WebEvent;
+use super::web_runs::WebEvent;
 use crate::error::SelectError;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};

@@ -13,7 +13,7 @@ use super::fetching::Fetching;
 use super::net::Net;
 use super::tally::{Reporter, Tally};
 use super::uploads::Uploads;
-use super::web::Web;
+use super::web_runs::Web;
 use crate::error::DownloadError;
 use crate::limits::Seeding;
 use crate::metainfo::Metainfo;

@@ -1,82 +1,22 @@
 //! Web seeds of a torrent at work: their runs are tasks, and what arrives goes the way of blocks of peers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
-use hawser_http_client::HttpClient;
-use hawser_store::Reservation;
-use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
 
-use super::connections::Connections;
 use super::event::Event;
 use super::state::Swarm;
+use super::web_runs::{Running, Web, WebEvent, key};
 use crate::error::{ContentSource, DownloadError};
-use crate::metainfo::Metainfo;
 use crate::peer::Shared;
-use crate::picker::{ConnId, GroupId, Picker};
+use crate::picker::{ConnId, GroupId};
 use crate::progress::WebSeedProgress;
 use crate::transport::Transport;
-use crate::web::{Failure, Fetch, Parts, Run, RunId, SeedId, WebOrder, WebSeeds, fetch};
+use crate::web::{Fetch, Parts, Run, RunId, SeedId, WebOrder, fetch};
 use crate::wire::Request;
-
-/// The web seeds of a torrent, and the tasks of their runs.
-#[derive(Default)]
-pub(super) struct Web {
-    pub seeds: WebSeeds,
-    client: HttpClient,
-    runs: HashMap<RunId, Running>,
-    /// Whether something has happened since they were last asked.
-    is_changed: bool,
-}
-
-/// A run that is fetched.
-struct Running {
-    task: AbortHandle,
-    /// How many of its blocks are still wanted.
-    left: Arc<AtomicUsize>,
-}
-
-/// What the task of a run reports.
-#[derive(Debug)]
-pub(super) enum WebEvent {
-    Block {
-        /// The connection that the web seed is to the picker.
-        conn: ConnId,
-        request: Request,
-        data: Bytes,
-        /// Held until the block is on disk.
-        room: Reservation,
-    },
-    Ended(Result<(), Failure>),
-}
-
-impl Web {
-    /// The web seeds that a torrent names.
-    pub fn new(
-        metainfo: &Metainfo,
-        picker: &mut Picker,
-        conns: &mut Connections,
-        now: Instant,
-    ) -> Self {
-        let name = |url: &str| (conns.new_id(), conns.group(key(url)));
-        Self {
-            seeds: WebSeeds::new(metainfo, picker, name, now),
-            is_changed: true,
-            ..Self::default()
-        }
-    }
-}
-
-/// The key of a web seed, for its turns and as a sender. The hashed text cannot be that of a
-/// certificate.
-fn key(url: &str) -> [u8; 32] {
-    Sha256::digest(format!("hawser web seed {url}")).into()
-}
 
 /// Passes blocks of a run to the owner of the torrent, as fast as the limits and the disk allow.
 struct Passed<T: Transport> {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use hawser_backoff::Backoff;
 
 use super::places::Places;
-use super::seeds::RunId;
 use crate::picker::{ConnId, GroupId};
 use crate::pipeline::Meter;
 use crate::progress::WebSeedState;
@@ -35,6 +34,9 @@ pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Time without a block after which others may take over all that was asked of it.
 const SILENCE: Duration = Duration::from_secs(2);
+
+/// A run, counted over all web seeds.
+pub(crate) type RunId = u64;
 
 /// Why a run was not fetched to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use hawser_backoff::Backoff;
 
 use super::places::Places;
 use super::seed::{
-    FIRST_RUN, Failure, Fetching, MAX_RETRY_AFTER, MISSING_PAUSES, PAUSES, RUN_BLOCKS, State,
-    WebSeed,
+    FIRST_RUN, Failure, Fetching, MAX_RETRY_AFTER, MISSING_PAUSES, PAUSES, RUN_BLOCKS, RunId,
+    State, WebSeed,
 };
 use crate::metainfo::Metainfo;
 use crate::picker::{ConnId, GroupId, Picker, Placed};
@@ -28,9 +28,6 @@ const MAX_MISSING: usize = 256;
 
 /// A web seed, as its place among those of the torrent.
 pub(crate) type SeedId = usize;
-
-/// A run, counted over all web seeds.
-pub(crate) type RunId = u64;
 
 /// Blocks to be fetched from a web seed, in this order.
 #[derive(Debug)]
