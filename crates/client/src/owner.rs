@@ -504,19 +504,19 @@ impl Owner {
         running.map(|running| running.windows.clone())
     }
 
-    /// What there is to see of a torrent.
+    /// The view of a torrent.
     pub fn view(&self, info_hash: InfoHash) -> Option<View> {
         self.view_at(info_hash, self.torrents.position(info_hash)?)
     }
 
-    /// What there is to see of all torrents, in the order of the queue.
+    /// The views of all torrents, in the order of the queue.
     pub fn views(&self) -> Vec<View> {
         let hashes = self.torrents.hashes().enumerate();
         let views = hashes.filter_map(|(position, hash)| self.view_at(hash, position));
         views.collect()
     }
 
-    /// What there is to see of a torrent at this position of the queue.
+    /// The view of the torrent at this position of the queue.
     fn view_at(&self, info_hash: InfoHash, position: usize) -> Option<View> {
         let running = self.running.get(&info_hash);
         Some(View {

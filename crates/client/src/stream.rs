@@ -70,7 +70,8 @@ pub struct FileStream {
     /// Where it begins in the content.
     start: u64,
     pieces: Pieces,
-    /// The download, and where it is told what is read; `None` if all is there.
+    /// The download, and the place that is reported to it as the one being read; `None` if the download is
+    /// complete.
     fetched: Option<Fetched>,
 }
 

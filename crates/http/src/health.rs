@@ -3,13 +3,11 @@
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware::from_fn;
 use axum::routing::get;
 use serde::Serialize;
 
-use crate::answer::{JsonError, json, json_errors};
+use crate::answer::json;
 use crate::listener::Listener;
-use crate::origin::refuse_pages;
 
 /// The answer to `/live`.
 #[derive(Serialize)]
@@ -41,14 +39,9 @@ impl Listener {
         let router = Router::new()
             .route("/live", get(live))
             .route("/ready", get(ready));
-        let router = router.fallback(nothing_else).layer(from_fn(refuse_pages));
-        self.serve(router.layer(from_fn(json_errors))).await;
+        self.serve_alone(router, "only /live and /ready are served here")
+            .await;
     }
-}
-
-async fn nothing_else() -> JsonError {
-    let reason = "only /live and /ready are served here";
-    JsonError(StatusCode::NOT_FOUND, reason.to_owned())
 }
 
 #[cfg(test)]

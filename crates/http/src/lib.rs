@@ -30,6 +30,7 @@
 //! nothing is awaited. [`Sessions::user`] calls `find` under its lock: that must not use the sessions.
 
 mod admission;
+mod alone;
 mod answer;
 mod asset;
 mod attempts;

@@ -2,13 +2,11 @@
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::answer::{JsonError, json_errors, prometheus};
+use crate::answer::{JsonError, prometheus};
 use crate::listener::Listener;
-use crate::origin::refuse_pages;
 
 impl Listener {
     /// Serves metrics alone, at `/metrics`: the text that `read` gives, or 503 with why it gives none.
@@ -29,14 +27,9 @@ impl Listener {
             }
         };
         let router = Router::new().route("/metrics", get(metrics));
-        let router = router.fallback(nothing_else).layer(from_fn(refuse_pages));
-        self.serve(router.layer(from_fn(json_errors))).await;
+        self.serve_alone(router, "only /metrics is served here")
+            .await;
     }
-}
-
-async fn nothing_else() -> JsonError {
-    let reason = "only /metrics is served here";
-    JsonError(StatusCode::NOT_FOUND, reason.to_owned())
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl From<FileError> for ApplyError {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Applied {
-    /// The steps, in their order; none if the lab is as wanted.
+    /// The steps, in their order; empty if the lab is already as the file says.
     pub steps: Vec<LabStep>,
     /// What is left to the user.
     pub notes: Vec<String>,

@@ -60,7 +60,7 @@ impl World {
         Layout::new(files.map(|(entry, length)| (format!("set/{entry}").into(), *length, false)))
     }
 
-    /// Starts as a download does. What is verified then is right, and all that is right is verified.
+    /// Starts as a download does. Asserts that exactly the pieces with the right content are verified then.
     fn start(&mut self) {
         self.run = None;
         let target = Target {

@@ -195,7 +195,7 @@ impl World {
             return self.picker.verify(request.piece);
         }
         self.picker.fail(request.piece);
-        // Who is to blame is found by comparing blocks: see `blame`.
+        // The engine finds the sender of the wrong block by comparing blocks: see `blame`.
         for group in liars {
             let seed = group as usize - 1;
             if self.banned.contains(&seed) {
