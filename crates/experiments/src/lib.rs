@@ -8,7 +8,8 @@
 //! which each has a network, seeders, downloads and possibly cross traffic. The demo is one of them, and
 //! [`DemoReport`] its result. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
 //! [`bad_path`] that on every transfer over two good paths and a bad one, [`limit`] that on link limits;
-//! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead.
+//! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead, [`ases`] what an AS of a lab
+//! costs.
 //!
 //! # Adding an experiment
 //!
@@ -23,6 +24,7 @@
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
+pub mod ases;
 pub mod bad_path;
 mod bed;
 pub mod bulk;

@@ -102,6 +102,22 @@ pub fn congested(mbit: f64) -> Result<Network, ExperimentError> {
     core(110..=113, ends.map(|(a, b)| (a.into(), b.into(), link)))
 }
 
+/// A tree of ASes without limits: the core AS 1-ff00:0:1, ten children of each AS below it, until there are
+/// `ases`.
+pub fn tree(ases: u16) -> Result<Network, ExperimentError> {
+    let name = |number: u16| format!("1-ff00:0:{number:x}");
+    let mut text = format!("ASes:\n  \"{}\": {{core: true}}\n", name(1));
+    text.extend((2..=ases).map(|number| format!("  \"{}\": {{}}\n", name(number))));
+    text.push_str(if ases < 2 { "links: []\n" } else { "links:\n" });
+    text.extend((2..=ases).map(|number| {
+        let (parent, child) = (name((number - 2) / 10 + 1), name(number));
+        // The first interface of an AS is that of its parent.
+        let id = (number - 2) % 10 + 2;
+        format!("  - {{a: \"{parent}#{id}\", b: \"{child}#1\", linkAtoB: CHILD}}\n")
+    }));
+    Network::parse(&text).map_err(ExperimentError::step)
+}
+
 /// Core ASes numbered from 1-ff00:0:110, with links between interfaces such as `110#1`.
 fn core(
     ases: RangeInclusive<u16>,
@@ -137,5 +153,14 @@ mod tests {
         assert_eq!(congested(40.0).unwrap().links.len(), 4);
         assert_eq!(hercules(40.0).unwrap().links.len(), 6);
         assert_eq!(fan(8, bad).unwrap().links.len(), 9);
+    }
+
+    #[test]
+    fn a_tree_has_a_link_above_each_as_but_the_first() {
+        for ases in [1, 2, 12, 1000] {
+            let network = tree(ases).unwrap();
+            assert_eq!(network.ases.len(), usize::from(ases));
+            assert_eq!(network.links.len(), usize::from(ases) - 1);
+        }
     }
 }

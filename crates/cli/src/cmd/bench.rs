@@ -1,6 +1,7 @@
 //! `hawser bench`: the papers' experiments and measurements of speed as commands.
 
 mod args;
+mod ases;
 mod bad_path;
 mod bulk_congested;
 mod bulk_distance;
@@ -17,6 +18,7 @@ use clap::builder::{
 use hawser_experiments::{CATALOG, DownloadExperiment, Downloads, Entry, Options};
 
 use self::args::{ResultArgs, measure};
+use self::ases::AsesArgs;
 use self::bad_path::BadPathArgs;
 use self::bulk_congested::BulkCongestedArgs;
 use self::bulk_distance::BulkDistanceArgs;
@@ -70,6 +72,10 @@ pub enum SpeedCommand {
     ///
     /// Of downloads: processor time per byte.
     Scale(ScaleArgs),
+    /// Measure what an AS of a lab costs, by their number
+    ///
+    /// Time to come up and down, memory and processor time at rest.
+    Ases(AsesArgs),
     /// Compare BitTorrent clients over plain TCP on this host
     ///
     /// Rate and processor time.
@@ -121,6 +127,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
     match (args.speed.take(), args.experiment) {
         (Some(SpeedCommand::Throughput(args)), _) => throughput::run(args),
         (Some(SpeedCommand::Scale(args)), _) => scale::run(args),
+        (Some(SpeedCommand::Ases(args)), _) => ases::run(args),
         (Some(SpeedCommand::Clients(args)), _) => clients::run(args),
         (Some(SpeedCommand::BulkDistance(args)), _) => bulk_distance::run(args),
         (Some(SpeedCommand::BulkCongested(args)), _) => bulk_congested::run(args),
