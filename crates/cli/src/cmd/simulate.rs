@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, ValueEnum};
 use hawser_path::Select;
-use hawser_sim::{Completion, Hosts, Options, Outcome, SelectBy, generate, simulate};
+use hawser_sim::{
+    Completion, Hosts, Options, Outcome, SelectBy, SimulateError, generate, simulate,
+};
 use hawser_topology::{IsdAsn, Network, parse_duration, parse_rate};
 use serde::Serialize;
 
@@ -219,7 +221,11 @@ fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Fa
             });
         }
     });
-    Ok(outcome?)
+    outcome.map_err(|error| match error {
+        // What the network lacks is no fault of the arguments.
+        SimulateError::NoPath(..) => Failure::job(error),
+        _ => Failure::usage(error),
+    })
 }
 
 /// The text of a variant in a row of the table.

@@ -56,7 +56,9 @@ fn invalid_simulations_are_refused() {
     wrong(&["simulate", "fig9", "--select", "best"], &["disjoint"]);
     refused(&hawser(&["simulate", "fig99"]), 2, &["fig99", "fig7a"]);
     let nowhere = ["simulate", "fig9", "--seeder-in", "1-ff00:0:99"];
-    refused(&hawser(&nowhere), 1, &["1-ff00:0:99"]);
+    refused(&hawser(&nowhere), 2, &["1-ff00:0:99"]);
+    let riders = ["simulate", "fig9", "--free-riders", "101"];
+    refused(&hawser(&riders), 2, &["101", "100 leechers"]);
 }
 
 #[test]
