@@ -30,6 +30,11 @@ pub(crate) fn session(counters: &Counters, id: u16) -> Option<bool> {
     counters.bfd.get(&id.to_string()).copied()
 }
 
+/// Whether the link of an interface is at rest; `None` if the router has no session for it.
+pub(crate) fn at_rest(counters: &Counters, id: u16) -> Option<bool> {
+    session(counters, id).map(|_| counters.at_rest.contains(&id.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;

@@ -147,6 +147,9 @@ pub struct EndStatus {
     /// Whether the BFD session with the router at the other end is up; `None` if the router does
     /// not answer, or has no session.
     pub bfd_up: Option<bool>,
+    /// Whether the link has carried nothing for a while, so that BFD sends one packet a second; `None` as
+    /// above.
+    pub bfd_at_rest: Option<bool>,
     /// The limit on the traffic that this end sends, read from the kernel.
     pub limit: Option<LimitState>,
     /// Plain IP that this end sends; `None` if the link never had delay, jitter or loss, or the
@@ -242,6 +245,7 @@ impl Lab {
                     address: device.underlay(),
                     counters: router.and_then(|c| c.interfaces.get(&end.id).copied()),
                     bfd_up: router.and_then(|c| live::session(c, end.id)),
+                    bfd_at_rest: router.and_then(|c| live::at_rest(c, end.id)),
                     limit,
                     plain_ip: owner.and_then(|owner| plain_ip[owner].get(&end.id).copied()),
                 }

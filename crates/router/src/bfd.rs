@@ -8,6 +8,7 @@
 
 mod frame;
 mod neighbours;
+mod pace;
 mod packet;
 mod session;
 

@@ -4,7 +4,7 @@
 //! [`AsDir::router_socket`]: hawser_topology::AsDir::router_socket
 //! [`AsDir::router_socket_of`]: hawser_topology::AsDir::router_socket_of
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,6 +77,10 @@ pub struct Counters {
     /// of the AS by name. Links without BFD are left out.
     #[serde(default)]
     pub bfd: BTreeMap<String, bool>,
+    /// Links that have carried nothing for a while, so that BFD sends a packet a second there, by the
+    /// number of their interface.
+    #[serde(default)]
+    pub at_rest: BTreeSet<String>,
 }
 
 impl Counters {
@@ -94,6 +98,7 @@ impl Counters {
         }
         self.stun_answers += other.stun_answers;
         self.bfd.extend(other.bfd.clone());
+        self.at_rest.extend(other.at_rest.iter().cloned());
     }
 }
 

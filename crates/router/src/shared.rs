@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     start: Instant,
     /// When the last packet other than BFD arrived, in nanoseconds after the start; 0 if none did.
     last_arrival: AtomicU64,
+    /// The same of the last packet that was sent.
+    last_departure: AtomicU64,
     errors: Mutex<TokenBucket>,
     replies: Mutex<TokenBucket>,
     bindings: Mutex<TokenBucket>,
@@ -35,6 +37,7 @@ impl Shared {
         Self {
             start: now,
             last_arrival: AtomicU64::new(0),
+            last_departure: AtomicU64::new(0),
             errors: bucket(ERRORS_PER_SECOND, ERRORS_AT_ONCE),
             replies: bucket(REPLIES_PER_SECOND, REPLIES_AT_ONCE),
             bindings: bucket(BINDINGS_PER_SECOND, BINDINGS_AT_ONCE),
@@ -44,14 +47,34 @@ impl Shared {
     /// Notes that a packet other than BFD has arrived.
     #[inline]
     pub fn note_arrival(&self, now: Instant) {
-        // At least 1, and far from the maximum.
-        let after = (now - self.start).as_nanos() as u64 + 1;
-        self.last_arrival.fetch_max(after, Relaxed);
+        self.note(&self.last_arrival, now);
+    }
+
+    /// Notes that a packet other than BFD was sent.
+    #[inline]
+    pub fn note_departure(&self, now: Instant) {
+        self.note(&self.last_departure, now);
     }
 
     /// When the last packet other than BFD arrived.
     pub fn last_arrival(&self) -> Option<Instant> {
-        let after = self.last_arrival.load(Relaxed).checked_sub(1)?;
+        self.read(&self.last_arrival)
+    }
+
+    /// When the last packet other than BFD arrived or was sent.
+    pub fn last_use(&self) -> Option<Instant> {
+        self.last_arrival().max(self.read(&self.last_departure))
+    }
+
+    #[inline]
+    fn note(&self, last: &AtomicU64, now: Instant) {
+        // At least 1, and far from the maximum.
+        let after = (now - self.start).as_nanos() as u64 + 1;
+        last.fetch_max(after, Relaxed);
+    }
+
+    fn read(&self, last: &AtomicU64) -> Option<Instant> {
+        let after = last.load(Relaxed).checked_sub(1)?;
         Some(self.start + Duration::from_nanos(after))
     }
 
@@ -90,6 +113,11 @@ mod tests {
         let [early, late] = [5, 9].map(|ms| start + Duration::from_millis(ms));
         shared.note_arrival(late);
         shared.note_arrival(early);
+        assert_eq!(shared.last_arrival(), Some(late));
+        shared.note_departure(early);
+        assert_eq!(shared.last_use(), Some(late));
+        shared.note_departure(late + Duration::from_millis(1));
+        assert_eq!(shared.last_use(), Some(late + Duration::from_millis(1)));
         assert_eq!(shared.last_arrival(), Some(late));
     }
 }

@@ -311,6 +311,9 @@ impl Switch {
     /// Sends the packets that are queued at port `to`, all received by port `from`.
     #[inline]
     fn flush(&mut self, to: usize, from: usize, now: Instant) {
+        if self.ports[to].runs.used() > 0 {
+            self.ports[to].shared.note_departure(now);
+        }
         for index in 0..self.ports[to].runs.used() {
             self.flush_run(to, index, from, now);
         }

@@ -73,6 +73,7 @@ impl Switch {
             drops: drops.by_name(),
             stun_answers: self.bindings,
             bfd: self.neighbours.states(),
+            at_rest: self.neighbours.resting(),
         }
     }
 
@@ -97,7 +98,12 @@ impl Switch {
         if self.neighbours.next_due().is_none_or(|due| now < due) {
             return;
         }
-        let ports = &mut self.ports;
+        let ports = &self.ports;
+        self.neighbours.observe(now, |origin| {
+            ports[position(ports, origin.interface())?]
+                .shared
+                .last_use()
+        });
         let last_arrival = |origin| match origin {
             Origin::Interface(id) => {
                 let port = &ports[position(ports, id)?];

@@ -1,6 +1,6 @@
 //! The BFD sessions of a router, one with each neighbour.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -80,6 +80,29 @@ impl Neighbours {
             .collect()
     }
 
+    /// The names of neighbours whose link is at rest.
+    pub fn resting(&self) -> BTreeSet<String> {
+        let neighbours = self.neighbours.iter();
+        neighbours
+            .filter(|neighbour| neighbour.session.is_resting())
+            .map(|neighbour| neighbour.name.clone())
+            .collect()
+    }
+
+    /// Tells the sessions of links when packets other than BFD last crossed them.
+    pub fn observe(&mut self, now: Instant, last_use: impl Fn(Origin) -> Option<Instant>) {
+        for neighbour in &mut self.neighbours {
+            if let Origin::Interface(_) = neighbour.origin {
+                let was_resting = neighbour.session.is_resting();
+                neighbour.session.observe(last_use(neighbour.origin), now);
+                if was_resting && !neighbour.session.is_resting() {
+                    tracing::debug!(neighbour = neighbour.name, "BFD: the link is in use again");
+                }
+            }
+        }
+        self.schedule();
+    }
+
     /// Processes the BFD packet `bytes` from `origin`; returns whether the neighbour is up if that
     /// has changed.
     ///
@@ -96,7 +119,11 @@ impl Neighbours {
         let neighbour = neighbours
             .find(|neighbour| neighbour.origin == origin && neighbour.session.accepts(&control))
             .ok_or(DropReason::UnexpectedBfd)?;
+        let was_resting = neighbour.session.is_resting();
         let changed = neighbour.session.receive(&control, now);
+        if !was_resting && neighbour.session.is_resting() {
+            tracing::debug!(neighbour = neighbour.name, "BFD: the link is at rest");
+        }
         let change = changed.then(|| neighbour.log_change());
         self.schedule();
         Ok(change)

@@ -6,7 +6,7 @@
 //! AdminDown takes it down from every state, as does a detection time without a packet; while it is
 //! up, any other packet over the link makes that longer. This side never announces AdminDown. Each
 //! change makes the next packet due at once; otherwise it is due after 75 to 100 % of the interval,
-//! which is a second at least while the session is down.
+//! which is a second at least while the session is down, and while its link is at rest ([`Pace`]).
 //!
 //! The first thread of the router drives it by `Neighbours`: it passes packets in, and calls
 //! [`Session::expire`] and [`Session::take`] when [`Session::next_due`] has come. The session has
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use hawser_topology::Bfd;
 
+use super::pace::Pace;
 use super::packet::{Control, SessionState};
 
 /// Shortest interval to announce while the session is down (RFC 5880, section 6.8.3).
@@ -41,7 +42,7 @@ const NEIGHBOUR_DOWN: u8 = 3;
 
 /// A session with one neighbour.
 pub(crate) struct Session {
-    config: Bfd,
+    pace: Pace,
     random: fastrand::Rng,
     discriminator: u32,
     state: SessionState,
@@ -52,7 +53,7 @@ pub(crate) struct Session {
     /// The neighbour's discriminator, as last announced.
     remote: u32,
     remote_min_rx: Duration,
-    detection: Duration,
+    announced: Announced,
     /// When the detection time ends.
     expires: Option<Instant>,
     /// When the last packet was sent.
@@ -64,20 +65,29 @@ pub(crate) struct Session {
     answers_poll: bool,
 }
 
+/// What the neighbour announces of its packets.
+#[derive(Debug, Clone, Copy, Default)]
+struct Announced {
+    detect_mult: u8,
+    /// The longest time between two, if this end takes as many.
+    interval: Duration,
+}
+
 impl Session {
     /// The intervals that it was made with, as far as they count.
     pub fn config(&self) -> Bfd {
-        self.config
+        self.pace.config()
     }
 
     /// A session whose first packet is due at `now`.
     pub fn new(config: Bfd, seed: u64, now: Instant) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
+        let config = Bfd {
+            desired_min_tx: config.desired_min_tx.max(FAST),
+            ..config
+        };
         Self {
-            config: Bfd {
-                desired_min_tx: config.desired_min_tx.max(FAST),
-                ..config
-            },
+            pace: Pace::new(config, now),
             discriminator: random.u32(1..),
             random,
             state: SessionState::Down,
@@ -85,7 +95,7 @@ impl Session {
             known_as: 0,
             remote: 0,
             remote_min_rx: Duration::ZERO,
-            detection: Duration::ZERO,
+            announced: Announced::default(),
             expires: None,
             sent: now,
             jitter: LATEST,
@@ -96,6 +106,32 @@ impl Session {
 
     pub fn is_up(&self) -> bool {
         self.state == SessionState::Up
+    }
+
+    /// Whether the link carries nothing, and both ends send seldom.
+    pub fn is_resting(&self) -> bool {
+        self.pace.is_resting()
+    }
+
+    /// Learns when the link last carried a packet other than BFD.
+    pub fn observe(&mut self, last_use: Option<Instant>, now: Instant) {
+        let before = self.detection_time();
+        if self.is_up() && self.pace.observe(last_use, now) {
+            self.is_urgent = true;
+            // With the next packet the neighbour sends as seldom as that announces.
+            let longer = self.detection_time().saturating_sub(before);
+            self.expires = self.expires.map(|expires| expires + longer);
+        }
+    }
+
+    /// Time without a packet after which the neighbour counts as down.
+    fn detection_time(&self) -> Duration {
+        let Announced {
+            detect_mult,
+            interval,
+        } = self.announced;
+        let interval = interval.max(self.pace.expected_rx());
+        (u32::from(detect_mult) * interval).min(LONGEST_DETECTION)
     }
 
     /// Whether `packet` belongs to this session. While the session is up, the packet's Your
@@ -124,15 +160,21 @@ impl Session {
         }
         self.remote = packet.mine;
         self.remote_min_rx = packet.required_min_rx;
-        let mut interval = self.config.required_min_rx.max(packet.desired_min_tx);
+        if packet.last {
+            self.pace.on_answer();
+        }
+        let mut interval = packet.desired_min_tx;
         // A system whose session is down announces at least a second (RFC 5880, section 6.8.3).
         // scionproto's router may announce less, and restarts its interval when it leaves Down:
         // with a multiplier of 1 its next packet would always be late.
         if packet.state == SessionState::Down {
             interval = interval.max(MIN_DOWN_INTERVAL);
         }
-        self.detection = (u32::from(packet.detect_mult) * interval).min(LONGEST_DETECTION);
-        self.expires = Some(now + self.detection);
+        self.announced = Announced {
+            detect_mult: packet.detect_mult,
+            interval,
+        };
+        self.expires = Some(now + self.detection_time());
         if packet.poll {
             self.answers_poll = true;
             self.is_urgent = true;
@@ -148,7 +190,7 @@ impl Session {
         if next == SessionState::Down && self.state != next {
             self.diagnostic = NEIGHBOUR_DOWN;
         }
-        self.set_state(next)
+        self.set_state(next, now)
     }
 
     /// Goes down if the detection time has passed at `now`; returns whether it did. Any packet from
@@ -160,7 +202,7 @@ impl Session {
         }
         let alive_until = last_arrival
             .filter(|_| self.is_up())
-            .map(|at| at + self.detection);
+            .map(|at| at + self.detection_time());
         if let Some(later) = alive_until
             && later > now
         {
@@ -170,7 +212,7 @@ impl Session {
         self.expires = None;
         (self.remote, self.remote_min_rx) = (0, Duration::ZERO);
         self.diagnostic = TIME_EXPIRED;
-        self.set_state(SessionState::Down)
+        self.set_state(SessionState::Down, now)
     }
 
     /// Whether a packet must be sent.
@@ -183,23 +225,26 @@ impl Session {
         if now < self.send_at(EARLIEST) {
             return None;
         }
-        let latest = match self.config.detect_mult {
+        let detect_mult = self.pace.config().detect_mult;
+        let latest = match detect_mult {
             1 => LATEST_OF_ONE,
             _ => LATEST,
         };
         self.sent = now;
         self.jitter = self.random.u32(EARLIEST..=latest);
         self.is_urgent = false;
+        let last = std::mem::take(&mut self.answers_poll);
         Some(Control {
             diagnostic: self.diagnostic,
             state: self.state,
-            poll: false,
-            last: std::mem::take(&mut self.answers_poll),
-            detect_mult: self.config.detect_mult,
+            // No packet has both bits (RFC 5880, section 6.8.7).
+            poll: !last && self.pace.on_sent(),
+            last,
+            detect_mult,
             mine: self.discriminator,
             yours: self.remote,
             desired_min_tx: self.desired_min_tx(),
-            required_min_rx: self.config.required_min_rx,
+            required_min_rx: self.pace.required_min_rx(),
         })
     }
 
@@ -216,7 +261,11 @@ impl Session {
         if self.is_urgent {
             return self.sent;
         }
-        let interval = self.desired_min_tx().max(self.remote_min_rx);
+        let interval = match self.state {
+            SessionState::Up => self.pace.interval(),
+            _ => self.desired_min_tx(),
+        };
+        let interval = interval.max(self.remote_min_rx);
         self.sent + interval * percent / 100
     }
 
@@ -225,14 +274,17 @@ impl Session {
     fn desired_min_tx(&self) -> Duration {
         match self.state {
             SessionState::Down | SessionState::AdminDown => {
-                self.config.desired_min_tx.max(MIN_DOWN_INTERVAL)
+                self.pace.config().desired_min_tx.max(MIN_DOWN_INTERVAL)
             }
-            SessionState::Init | SessionState::Up => self.config.desired_min_tx,
+            SessionState::Init | SessionState::Up => self.pace.desired_min_tx(),
         }
     }
 
-    fn set_state(&mut self, next: SessionState) -> bool {
+    fn set_state(&mut self, next: SessionState, now: Instant) -> bool {
         let changed = self.state != next;
+        if changed {
+            self.pace.reset(now);
+        }
         self.state = next;
         self.is_urgent |= changed;
         changed

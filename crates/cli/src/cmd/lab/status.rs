@@ -106,12 +106,29 @@ fn table(status: &Status) -> String {
     text.push('\n');
     text += &link_line(["LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"]);
     text.extend(status.links.iter().map(link_text));
+    text += &rest_line(status);
     let mut drops = status.ases.iter().flat_map(drop_lines).peekable();
     if drops.peek().is_some() {
         text += &format!("\n{:<24} DROPPED PACKETS\n", "ROUTER");
         text.extend(drops);
     }
     text
+}
+
+/// Says how many links are at rest, if any.
+fn rest_line(status: &Status) -> String {
+    let rests = |link: &&LinkStatus| {
+        [&link.a, &link.b]
+            .iter()
+            .all(|end| end.bfd_at_rest == Some(true))
+    };
+    match status.links.iter().filter(rests).count() {
+        0 => String::new(),
+        count => format!(
+            "{count} of {} links are at rest: BFD sends once a second there until a packet crosses them\n",
+            status.links.len()
+        ),
+    }
 }
 
 /// A line for each border router of an AS that has dropped packets, with the reasons.

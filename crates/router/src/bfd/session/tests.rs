@@ -84,7 +84,11 @@ fn a_restarted_neighbour_comes_up_again() {
 #[test]
 fn packets_are_no_more_frequent_than_the_neighbour_accepts() {
     let mut pair = Pair::new();
-    pair.ends[1].config.required_min_rx = 500 * MS;
+    let config = Bfd {
+        required_min_rx: 500 * MS,
+        ..Bfd::default()
+    };
+    pair.ends[1].pace = Pace::new(config, pair.now);
     pair.run(1000 * MS);
     let (mut sent, end) = (0, pair.now + 10_000 * MS);
     while pair.now < end {
