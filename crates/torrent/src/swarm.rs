@@ -111,7 +111,7 @@ const EVENTS: usize = 256;
 const MAX_EVENT_BATCH: usize = 32;
 
 /// Most connections that peers may open to us.
-const MAX_ACCEPTED: usize = 500;
+const MAX_ACCEPTED: usize = 1000;
 
 impl<T: Transport> Swarm<T> {
     /// Creates an owner that offers the verified pieces of `shared` and dials `peers`.
