@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_lab::{Lab, Options, UpProgress};
+use hawser_lab::{Lab, Options, Resources, UpProgress};
 use hawser_topology::{As, IsdAsn, Network};
 use serde_json::json;
 
@@ -12,6 +12,7 @@ use crate::cmd::address::one_as;
 use crate::cmd::quantity::lifetime;
 use crate::cmd::{files, headings, process};
 use crate::failure::Failure;
+use crate::format;
 use crate::out::{errln, outln};
 
 #[derive(clap::Args)]
@@ -76,7 +77,12 @@ fn show(network: &Network, step: UpProgress) {
         return;
     }
     match step {
-        UpProgress::Writing => errln!("hawser: making the keys and configurations of {ases} ASes"),
+        UpProgress::Writing => {
+            let memory = format::bytes(Resources::needed(network).memory);
+            errln!(
+                "hawser: making the keys and configurations of {ases} ASes, which use about {memory} of memory"
+            );
+        }
         UpProgress::Building => errln!("hawser: building {ases} ASes and {links} links"),
         UpProgress::Starting => errln!("hawser: starting the services of {ases} ASes"),
         UpProgress::Waiting => errln!("hawser: waiting until all answer, and all links are up"),
@@ -84,9 +90,32 @@ fn show(network: &Network, step: UpProgress) {
     }
 }
 
+/// Warns of a lab that is too much for this machine.
+fn warn(network: &Network) {
+    let (needed, available) = (Resources::needed(network), Resources::available());
+    let ases = network.ases.len();
+    if needed.memory > available.memory {
+        let (needed, available) = (
+            format::bytes(needed.memory),
+            format::bytes(available.memory),
+        );
+        errln!(
+            "hawser: {ases} ASes need about {needed} of memory, and {available} are available: the kernel may end some of their services; leave ASes out, or free memory"
+        );
+    }
+    if needed.threads > available.threads {
+        errln!(
+            "hawser: {ases} ASes need about {} threads, and {} are allowed: raise kernel.threads-max and kernel.pid_max (sysctl), or pids.max of the control group",
+            needed.threads,
+            available.threads
+        );
+    }
+}
+
 /// Brings the network up, and prints its hosts.
 pub fn run(args: UpArgs) -> Result<(), Failure> {
     let network = &files::topology(&args.topology)?;
+    warn(network);
     let options = Options {
         name: args.lab.name,
         program: process::program()?,
