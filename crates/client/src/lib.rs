@@ -6,6 +6,7 @@
 //! - [`http`]: its page, its API, and Transmission's RPC; [`Remote`]: a client of the API.
 //! - [`FileStream`]: a file of a torrent, read while it is fetched.
 //! - [`Prepared`]: a daemon from its files and sockets.
+//! - `watch_folder`: torrents added from the files of a folder.
 //!
 //! One task owns the torrents (`owner`). Each torrent that runs has a task (`runner`), whose failure is its
 //! torrent's alone; content is moved and deleted by threads that may wait. All end when the client is
@@ -33,6 +34,7 @@ mod state;
 mod stream;
 mod torrents;
 mod view;
+mod watch_folder;
 mod windows;
 
 pub use self::addresses::PeerAddresses;

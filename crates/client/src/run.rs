@@ -18,6 +18,7 @@ use crate::remote::{RemoteError, own_token, publish, withdraw};
 use crate::settings::{QueueChanges, RateChanges};
 use crate::state::{Damaged, StateError, StateFolder};
 use crate::torrents::Bounds;
+use crate::watch_folder;
 
 /// The parts of a daemon, for a message.
 const API: &str = "its API";
@@ -52,6 +53,14 @@ pub enum RunError {
         /// The system's error.
         source: io::Error,
     },
+    /// The folder to be watched cannot be read.
+    #[error("cannot watch {folder}: {source}: make the folder, or name another one with --watch")]
+    Watch {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A part of the daemon has ended by itself.
     #[error("the daemon does not work without {0}, which has ended by itself: start it again")]
     Ended(&'static str),
@@ -66,6 +75,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The folder of downloads, an absolute path.
     pub download_dir: PathBuf,
+    /// The folder from which torrents are added, an absolute path; `None` for none.
+    pub watch: Option<PathBuf>,
     /// How many torrents are verified at once. The limits of all torrents in it are those of the state, not
     /// these.
     pub bounds: Bounds,
@@ -91,6 +102,13 @@ impl Prepared {
     /// # Errors
     /// [`RunError`].
     pub async fn open(mut options: Options) -> Result<(Self, Vec<Damaged>), RunError> {
+        if let Some(folder) = &options.watch {
+            let read = std::fs::read_dir(folder);
+            read.map_err(|source| RunError::Watch {
+                folder: folder.clone(),
+                source,
+            })?;
+        }
         let (state, records, mut damaged) = StateFolder::open(&options.state)?;
         let (mut limits, wrong) = state.limits()?;
         damaged.extend(wrong);
@@ -139,6 +157,7 @@ impl Prepared {
         let Options {
             state: folder,
             download_dir,
+            watch,
             bounds,
             ..
         } = self.options;
@@ -150,6 +169,10 @@ impl Prepared {
             &download_dir,
             ends.clone(),
         );
+        if let Some(folder) = watch {
+            // It ends with the torrents.
+            tokio::spawn(watch_folder::watch(folder, client.clone(), ends.clone()));
+        }
         let daemon = Daemon::new(client, peers, &self.token, asked.clone());
         let daemon = daemon.map_err(RunError::Random)?;
         let published = publish(&folder, self.address);

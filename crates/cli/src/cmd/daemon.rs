@@ -1,5 +1,7 @@
 //! `hawser daemon`: the torrents of this host, until it is stopped.
 
+mod automation;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use hawser_client::{
 use hawser_quic::Config;
 use hawser_torrent::PeerAddr;
 
+use self::automation::{AutomationArgs, absolute};
 use super::address::{Listen, listen, tcp};
 use super::find::{self, Dht, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
@@ -82,6 +85,8 @@ pub struct DaemonArgs {
     /// Reach IP peers alone: do not look for a SCION network
     #[arg(long, conflicts_with_all = ["sciond", "config_dir", "bootstrap", "local", "scion"], help_heading = headings::RARE, hide_short_help = true)]
     pub no_scion: bool,
+    #[command(flatten)]
+    pub automation: AutomationArgs,
     #[command(flatten)]
     pub find: FindArgs,
     #[command(flatten)]
@@ -174,6 +179,7 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
         state,
         listen: args.listen,
         download_dir,
+        watch: absolute(args.automation.watch.as_deref())?,
         bounds: Bounds {
             checks: args.checks.get(),
             ..Bounds::default()

@@ -10,5 +10,7 @@ pub const FILES: &str = "Files";
 pub const TRANSPORT: &str = "Sending and receiving";
 /// How peers are found.
 pub const FINDING: &str = "Finding peers";
+/// What a daemon does by itself.
+pub const AUTOMATION: &str = "Adding and completing torrents";
 /// All other flags that are rarely needed.
 pub const RARE: &str = "Rarely needed";

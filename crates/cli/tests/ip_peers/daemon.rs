@@ -8,6 +8,8 @@ use std::thread;
 
 use super::*;
 
+#[path = "daemon/automation.rs"]
+mod automation;
 #[path = "daemon/discovery.rs"]
 mod discovery;
 
