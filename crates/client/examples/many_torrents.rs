@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hawser_client::{
-    Bounds, Client, Dates, Engine, Limit, Origin, Record, Settings, StateFolder, Status, Totals,
+    Announcement, Bounds, Client, Dates, Engine, Limit, Origin, Record, Settings, StateFolder,
+    Status, Totals,
 };
 use hawser_discovery::PeerFinder;
 use hawser_torrent::{CreateOptions, Listener, Metainfo, Network, create};
@@ -73,6 +74,7 @@ fn fill(dir: &Path, count: usize) -> Result<(), Failure> {
             totals: Totals::default(),
             pending: None,
             rechecks: false,
+            announcement: Announcement::None,
         })?;
     }
     Ok(())

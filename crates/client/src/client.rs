@@ -10,12 +10,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::completion;
 use crate::engine::Engine;
 use crate::error::ClientError;
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
-use crate::record::{Dates, Origin, Record, Totals, cut_name};
+use crate::record::{Announcement, Dates, Origin, Record, Totals, cut_name};
 use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::stream::{FileStream, StreamError};
@@ -84,6 +85,7 @@ pub struct Client {
     state: Arc<StateFolder>,
     metainfos: Arc<Mutex<Metainfos>>,
     download_dir: Arc<Path>,
+    on_complete: Option<Arc<Path>>,
 }
 
 impl Client {
@@ -105,7 +107,12 @@ impl Client {
         let (requests, asked) = mpsc::channel(MAX_REQUESTS);
         let (events, happened) = mpsc::channel(MAX_EVENTS);
         let torrents = Torrents::new(bounds, records);
-        let owner = Owner::new(torrents, Arc::clone(&state), Arc::new(engine), events);
+        let on_complete = engine.on_complete.clone();
+        let completions = on_complete.clone().map(|program| {
+            completion::start(program, Arc::clone(&state), events.clone(), stop.clone())
+        });
+        let owner = Owner::new(torrents, Arc::clone(&state), Arc::new(engine), events)
+            .with_completions(completions);
         let changes = owner.changes();
         let task = tokio::spawn(owner.run(asked, happened, stop));
         let client = Self {
@@ -114,6 +121,7 @@ impl Client {
             state,
             metainfos: Arc::default(),
             download_dir: download_dir.into(),
+            on_complete,
         };
         (client, task)
     }
@@ -121,6 +129,11 @@ impl Client {
     /// The folder for torrents that are added without one.
     pub fn download_dir(&self) -> &Path {
         &self.download_dir
+    }
+
+    /// The program that is run for each torrent whose download is complete; `None` for none.
+    pub fn on_complete(&self) -> Option<&Path> {
+        self.on_complete.as_deref()
     }
 
     /// Reports that torrents may have changed, other than in numbers.
@@ -364,6 +377,7 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
         totals: Totals::default(),
         pending: None,
         rechecks: false,
+        announcement: Announcement::None,
     };
     let metainfo = match new.source {
         Source::Metainfo(bytes) => {

@@ -1,11 +1,14 @@
 //! What all torrents share: sockets, how peers are found, and how a record becomes options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_discovery::PeerFinder;
 use hawser_torrent::{DownloadOptions, Network, SeedLimits, SelectBy, Session};
 
+use crate::completion;
+use crate::run::RunError;
 use crate::settings::{RateLimits, Settings};
 
 /// What all torrents of a host share.
@@ -16,6 +19,7 @@ pub struct Engine {
     /// How peers are found.
     pub(crate) finder: PeerFinder,
     exchanges_peers: bool,
+    pub(crate) on_complete: Option<Arc<Path>>,
 }
 
 impl Engine {
@@ -30,6 +34,7 @@ impl Engine {
             network,
             finder,
             exchanges_peers: true,
+            on_complete: None,
         }
     }
 
@@ -37,6 +42,19 @@ impl Engine {
     pub fn with_exchange(mut self, exchanges_peers: bool) -> Self {
         self.exchanges_peers = exchanges_peers;
         self
+    }
+
+    /// Sets the program that is run for each torrent whose download is complete, an absolute path.
+    ///
+    /// # Errors
+    /// [`RunError::OnComplete`], if it cannot be run.
+    pub fn with_on_complete(mut self, program: &Path) -> Result<Self, RunError> {
+        completion::check(program).map_err(|source| RunError::OnComplete {
+            program: program.to_owned(),
+            source,
+        })?;
+        self.on_complete = Some(program.into());
+        Ok(self)
     }
 
     /// Sets how fast all torrents together send and receive, from now on.

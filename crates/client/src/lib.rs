@@ -6,7 +6,8 @@
 //! - [`http`]: its page, its API, and Transmission's RPC; [`Remote`]: a client of the API.
 //! - [`FileStream`]: a file of a torrent, read while it is fetched.
 //! - [`Prepared`]: a daemon from its files and sockets.
-//! - `watch_folder`: torrents added from the files of a folder.
+//! - `watch_folder`: torrents added from the files of a folder; `completion`: a program run for each that is
+//!   complete.
 //!
 //! One task owns the torrents (`owner`). Each torrent that runs has a task (`runner`), whose failure is its
 //! torrent's alone; content is moved and deleted by threads that may wait. All end when the client is
@@ -15,6 +16,7 @@
 mod addresses;
 mod choice;
 mod client;
+mod completion;
 mod content;
 mod engine;
 mod error;
@@ -48,8 +50,8 @@ pub use self::files::{
 pub use self::history::{MAX_SAMPLES, Sample};
 pub use self::peers::{Hop, PathView, PeerView};
 pub use self::record::{
-    Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome, Pending,
-    Record, SeedLimit, Totals, parse_hash,
+    Announcement, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
+    Pending, Record, SeedLimit, Totals, parse_hash,
 };
 pub use self::remote::{Method, Remote, RemoteError};
 pub use self::run::{Options, Prepared, RunError};

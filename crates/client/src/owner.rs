@@ -13,6 +13,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::completion::{Completed, Completions};
 use crate::content;
 use crate::engine::Engine;
 use crate::history::{History, Sample};
@@ -96,6 +97,8 @@ pub(crate) struct Owner {
     /// Whose tasks these are.
     owners: HashMap<Id, Task>,
     events: mpsc::Sender<(InfoHash, Event)>,
+    /// Where completed torrents are reported; `None` if no program is run for them.
+    completions: Option<Completions>,
     /// Reports changes other than in numbers.
     changed: watch::Sender<()>,
     began: Instant,
@@ -116,9 +119,16 @@ impl Owner {
             tasks: JoinSet::new(),
             owners: HashMap::new(),
             events,
+            completions: None,
             changed: watch::Sender::new(()),
             began: Instant::now(),
         }
+    }
+
+    /// Reports completed torrents, so that a program is run for them.
+    pub fn with_completions(mut self, completions: Option<Completions>) -> Self {
+        self.completions = completions;
+        self
     }
 
     /// Reports that torrents may have changed, other than in numbers.
@@ -244,6 +254,7 @@ impl Owner {
         match event {
             Event::Unselected => self.torrents.on_unselected(info_hash),
             Event::Checked { complete } => self.torrents.on_checked(info_hash, complete, now),
+            Event::Announced => self.torrents.on_announced(info_hash),
             Event::Completed => self.torrents.on_completed(info_hash, now),
             Event::Resolved {
                 metainfo,
@@ -372,6 +383,7 @@ impl Owner {
                 }
                 Order::Move(info_hash) => self.relocate(info_hash),
                 Order::Remove(info_hash) => self.remove(info_hash),
+                Order::Announce(info_hash) => self.announce(info_hash),
             }
         }
         outcome
@@ -400,6 +412,19 @@ impl Owner {
         let record = self.torrents.record(info_hash);
         if let (Some(running), Some(record)) = (self.running.get(&info_hash), record) {
             running.settings.send_replace(record.settings.clone());
+        }
+    }
+
+    /// Has the program run for a torrent that is complete.
+    fn announce(&mut self, info_hash: InfoHash) {
+        let record = self.torrents.record(info_hash).cloned();
+        let number = self.torrents.number(info_hash);
+        if let (Some(completions), Some(record), Some(number)) = (&self.completions, record, number)
+        {
+            // At the end of the daemon nobody takes it: it is due at the next start.
+            let _ = completions.send(Completed { record, number });
+        } else {
+            self.torrents.on_announced(info_hash);
         }
     }
 

@@ -55,6 +55,34 @@ pub struct Record {
     /// Whether all of its content is to be hashed, also what was verified and has not changed since.
     #[serde(default)]
     pub rechecks: bool,
+    /// Whether a program is to be run for its completion.
+    #[serde(default)]
+    pub announcement: Announcement,
+}
+
+/// Whether a program is to be run for the completion of a torrent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Announcement {
+    /// It is not: nothing was missing when its content was first verified, or it was run.
+    #[default]
+    None,
+    /// Some of its content was missing: it is to be run once it is complete.
+    Awaited,
+    /// It is complete, and the program is to be run.
+    Due,
+}
+
+impl Announcement {
+    /// The content was verified, and is `complete` or not.
+    pub(crate) fn check(&mut self, complete: bool) {
+        *self = match (*self, complete) {
+            (Self::None | Self::Awaited, false) => Self::Awaited,
+            (Self::Awaited, true) => Self::Due,
+            // What was completed is announced, though some of it is missing again.
+            (kept, _) => kept,
+        };
+    }
 }
 
 /// What a torrent was added from.

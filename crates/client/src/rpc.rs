@@ -288,12 +288,16 @@ impl Calls for Rpc<'_> {
             .block_on(self.client.bounds())
             .unwrap_or_default();
         let folder = self.client.download_dir();
-        show::session(
-            &bounds,
-            self.addresses,
-            folder,
-            free_space(folder).ok().map(|space| space.free),
-        )
+        let done_script = self.client.on_complete();
+        SessionView {
+            done_script: done_script.map_or(String::new(), |path| path.display().to_string()),
+            ..show::session(
+                &bounds,
+                self.addresses,
+                folder,
+                free_space(folder).ok().map(|space| space.free),
+            )
+        }
     }
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {

@@ -61,6 +61,14 @@ pub enum RunError {
         /// The system's error.
         source: io::Error,
     },
+    /// The program for completed torrents cannot be run.
+    #[error("cannot run {program}: {source}: name a program that can be run with --on-complete")]
+    OnComplete {
+        /// The program.
+        program: PathBuf,
+        /// Why it cannot.
+        source: io::Error,
+    },
     /// A part of the daemon has ended by itself.
     #[error("the daemon does not work without {0}, which has ended by itself: start it again")]
     Ended(&'static str),

@@ -37,6 +37,8 @@ pub(crate) enum Event {
     Checked { complete: bool },
     /// The download is complete.
     Completed,
+    /// The program that is run for its completion has been begun.
+    Announced,
     /// Other files cannot be downloaded before it is run again.
     Unselected,
 }

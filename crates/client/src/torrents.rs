@@ -14,7 +14,9 @@
 //!    ends later: until its end is reported it keeps its place.
 //! 4. What users set for it is obeyed at once: its task is told ([`Order::Apply`]). The engine adds no files
 //!    to a download that is complete, so one of which more is wanted ends, and runs again.
-//! 5. A move or a removal is saved before it begins, and ordered again after a crash.
+//! 5. One that lacked content and becomes complete is announced ([`Order::Announce`]), once, also across
+//!    crashes.
+//! 6. A move or a removal is saved before it begins, and ordered again after a crash.
 //!
 //! The caller carries out orders in their order. After each call that changes something it calls
 //! [`Torrents::advance`], and again at [`Torrents::next_due`].
@@ -37,7 +39,7 @@ pub use self::entry::Status;
 use self::entry::{Activity, Entry};
 pub use self::queue::Move;
 use crate::choice::SeedChoice;
-use crate::record::{Origin, Outcome, Pending, Record, cut_name};
+use crate::record::{Announcement, Origin, Outcome, Pending, Record, cut_name};
 use crate::settings::AllLimits;
 
 /// Most torrents of a host.
@@ -111,6 +113,9 @@ pub enum Order {
     /// Remove what is kept of it, with its content if [`Pending::Remove`] says so, and report
     /// [`Torrents::on_removed`].
     Remove(InfoHash),
+    /// Run the program for its completion, if there is one, and report [`Torrents::on_announced`]. It is
+    /// ordered once in a run of the daemon, and again at the next start until it is reported.
+    Announce(InfoHash),
 }
 
 /// Why a command is refused.
@@ -348,15 +353,16 @@ impl Torrents {
             activity => activity == Activity::Verifying,
         };
         let record = &mut entry.record;
-        let before = (record.rechecks, record.dates);
+        let before = (record.rechecks, record.dates, record.announcement);
         record.rechecks &= !is_anew;
         let completed = &mut record.dates.completed;
         match complete {
             true => *completed = completed.or(Some(now.unix)),
             false => *completed = None,
         }
+        record.announcement.check(complete);
         // At a start with many torrents most are as they were.
-        entry.must_save |= before != (record.rechecks, record.dates);
+        entry.must_save |= before != (record.rechecks, record.dates, record.announcement);
         if entry.activity == Activity::Checking {
             entry.activity = match complete {
                 true => Activity::Seeding,
@@ -372,11 +378,24 @@ impl Torrents {
             return;
         };
         entry.record.dates.completed = Some(now.unix);
+        entry.record.announcement.check(true);
         entry.must_save = true;
         if matches!(entry.activity, Activity::Checking | Activity::Downloading) {
             entry.activity = Activity::Seeding;
             entry.set_seeding(true, now.elapsed);
         }
+    }
+
+    /// The program has been begun for the completion of a torrent, or there is none.
+    pub fn on_announced(&mut self, info_hash: InfoHash) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        if entry.record.announcement == Announcement::Due {
+            entry.record.announcement = Announcement::None;
+            entry.must_save = true;
+        }
+        entry.is_announced = false;
     }
 
     /// What was transferred in the present run, and is verified.

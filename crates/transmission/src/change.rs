@@ -187,6 +187,10 @@ pub enum Setting {
     Utp(bool),
     /// Which of uTP and TCP are used, the preferred one first.
     Transports(Vec<Transport>),
+    /// Whether a program is run for each torrent whose download is complete.
+    RunsDoneScript(bool),
+    /// That program.
+    DoneScript(String),
     /// Whether connections are encrypted.
     Encryption(Encryption),
     /// The most peers of all torrents.

@@ -16,10 +16,10 @@
 //! argument; a field or an id that is repeated counts once; the old form's answer to a method that
 //! does not exist is `method name not recognized`, as before 4.1.
 //!
-//! hawser has no block lists, no scripts and no cache of its own. Fields about these, and the
+//! hawser has no block lists, no scripts but the one for completed torrents, and no cache of its own. Fields about these, and the
 //! others that it has no fact for, have neutral values: `anti_brute_force_enabled` and
-//! `_threshold`, `blocklist_enabled`, `_size` and `_url`, `cache_size_mib`, the six
-//! `script_torrent_*` of `session-get`; `manual_announce_time` (-1) and, within `webseeds_ex`,
+//! `_threshold`, `blocklist_enabled`, `_size` and `_url`, `cache_size_mib`, the four
+//! `script_torrent_added_*` and `script_torrent_done_seeding_*` of `session-get`; `manual_announce_time` (-1) and, within `webseeds_ex`,
 //! `is_downloading` and `download_bytes_per_second` of `torrent-get`. Setting them has no effect,
 //! `blocklist-update` is refused. `location` of `torrent-set` has no effect, as with Transmission.
 //!

@@ -23,6 +23,8 @@ pub struct SessionView {
     pub queues: Queues,
     /// How peers are found and reached.
     pub network: Network,
+    /// The program that is run for each torrent whose download is complete; empty for none.
+    pub done_script: String,
 }
 
 /// Limits of rate of the session.

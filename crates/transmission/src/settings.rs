@@ -65,8 +65,8 @@ const fn fixed(new: &'static str, old: &'static str, get: Get) -> Field {
     row(new, old, get, |_, _| Ok(None))
 }
 
-/// All fields of Transmission 4.1. hawser has no block lists, no cache of its own, no scripts and
-/// no protection against guessed passwords here: fields about these have neutral values, and
+/// All fields of Transmission 4.1. hawser has no block lists, no cache of its own, no scripts but the
+/// one for completed torrents, and no protection against guessed passwords here: fields about these have neutral values, and
 /// setting them has no effect.
 #[rustfmt::skip]
 pub(crate) static FIELDS: &[Field] = &[
@@ -112,8 +112,8 @@ pub(crate) static FIELDS: &[Field] = &[
     fixed("rpc_version_semver", "rpc-version-semver", |_, j| j.value(RPC_VERSION)),
     fixed("script_torrent_added_enabled", "script-torrent-added-enabled", |_, j| j.value(&false)),
     fixed("script_torrent_added_filename", "script-torrent-added-filename", |_, j| j.value("")),
-    fixed("script_torrent_done_enabled", "script-torrent-done-enabled", |_, j| j.value(&false)),
-    fixed("script_torrent_done_filename", "script-torrent-done-filename", |_, j| j.value("")),
+    row("script_torrent_done_enabled", "script-torrent-done-enabled", |s, j| j.value(&!s.view.done_script.is_empty()), |a, n| Ok(a.bool(n)?.map(Setting::RunsDoneScript))),
+    row("script_torrent_done_filename", "script-torrent-done-filename", |s, j| j.value(&s.view.done_script), |a, n| Ok(a.text(n)?.map(|name| Setting::DoneScript(name.to_owned())))),
     fixed("script_torrent_done_seeding_enabled", "script-torrent-done-seeding-enabled", |_, j| j.value(&false)),
     fixed("script_torrent_done_seeding_filename", "script-torrent-done-seeding-filename", |_, j| j.value("")),
     row("seed_queue_enabled", "seed-queue-enabled", |s, j| j.value(&s.view.queues.seed.is_enabled), |a, n| Ok(a.bool(n)?.map(Setting::SeedQueued))),

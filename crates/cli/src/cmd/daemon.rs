@@ -213,6 +213,7 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
         let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
         let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
         let engine = engine(ways, &sockets, dht.as_ref())?;
+        let engine = args.automation.apply(engine)?;
         let addresses = PeerAddresses {
             scion: sockets.addresses.scion,
             tcp: sockets.addresses.tcp,

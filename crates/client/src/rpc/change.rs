@@ -230,6 +230,12 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
             Setting::Dht(is_on) if *is_on != network.dht => Some(FINDING),
             Setting::Lpd(is_on) if *is_on != network.lpd => Some(FINDING),
             Setting::Pex(is_on) if *is_on != network.pex => Some(FINDING),
+            Setting::RunsDoneScript(is_on) if *is_on == session.done_script.is_empty() => {
+                Some(SCRIPT)
+            }
+            Setting::DoneScript(name) if !name.is_empty() && *name != session.done_script => {
+                Some(SCRIPT)
+            }
             Setting::PortForwarding(true) => Some("port forwarding by the gateway"),
             _ => None,
         };
@@ -243,6 +249,10 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
 /// Which ways are chosen when the daemon is started.
 const FINDING: &str =
     "to change how peers are found while the daemon runs (--find of hawser daemon)";
+
+/// What requests do not choose: a token lets one in to the torrents, not to programs of the host.
+const SCRIPT: &str =
+    "to change the program for completed torrents by a request (--on-complete of hawser daemon)";
 
 #[cfg(test)]
 mod tests {
@@ -357,5 +367,26 @@ mod tests {
         assert!(check_settings(&[Setting::Dht(true)], &session).is_err());
         assert_eq!(check_settings(&[Setting::Dht(false)], &session), Ok(()));
         assert!(check_settings(&[Setting::StalledEnabled(true)], &session).is_err());
+    }
+
+    #[test]
+    fn the_program_for_completed_torrents_is_not_chosen_by_requests() {
+        let session = SessionView {
+            done_script: "/bin/true".into(),
+            ..SessionView::default()
+        };
+        let (shown, none) = (&session, &SessionView::default());
+        for (setting, session, works) in [
+            (Setting::RunsDoneScript(true), shown, true),
+            (Setting::RunsDoneScript(false), shown, false),
+            (Setting::RunsDoneScript(true), none, false),
+            (Setting::DoneScript("/bin/true".into()), shown, true),
+            (Setting::DoneScript("/bin/sh".into()), shown, false),
+            (Setting::DoneScript(String::new()), none, true),
+            (Setting::DoneScript("/bin/sh".into()), none, false),
+        ] {
+            let checked = check_settings(std::slice::from_ref(&setting), session);
+            assert_eq!(checked.is_ok(), works, "{setting:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use hawser_torrent::{CreateOptions, create};
 use super::*;
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FileChoice, FilePriority, Files};
-use crate::record::{Dates, Origin, Outcome, Pending, SeedLimit, Totals};
+use crate::record::{Announcement, Dates, Origin, Outcome, Pending, SeedLimit, Totals};
 use crate::settings::{RateLimit, RateLimits, Settings};
 
 fn record(number: u8) -> Record {
@@ -50,6 +50,8 @@ fn record(number: u8) -> Record {
         },
         pending: Some(Pending::Move("/elsewhere".into())),
         rechecks: number % 2 == 1,
+        announcement: [Announcement::None, Announcement::Awaited, Announcement::Due]
+            [usize::from(number) % 3],
     }
 }
 

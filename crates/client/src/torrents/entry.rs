@@ -94,6 +94,8 @@ pub(super) struct Entry {
     pub must_save: bool,
     /// Whether its task does not know all settings of its record.
     pub must_apply: bool,
+    /// Whether it was ordered to be announced, and that is not reported yet.
+    pub is_announced: bool,
     /// When its record was last ordered to be saved.
     pub changed: Duration,
 }
@@ -111,6 +113,7 @@ impl Entry {
             unsaved_since: None,
             must_save: false,
             must_apply: false,
+            is_announced: false,
             changed: Duration::ZERO,
         }
     }

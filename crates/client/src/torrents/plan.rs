@@ -6,7 +6,7 @@ use hawser_torrent::InfoHash;
 
 use super::entry::{Activity, Entry};
 use super::{Now, Order, SAVE_INTERVAL, Torrents};
-use crate::record::{Origin, Outcome, Pending};
+use crate::record::{Announcement, Origin, Outcome, Pending};
 use crate::settings::Limit;
 
 /// Places that are taken.
@@ -26,6 +26,7 @@ impl Torrents {
         self.halt(&queue, &mut orders);
         self.begin(&queue, &mut orders);
         self.apply(&queue, &mut orders);
+        self.announce(&queue, &mut orders);
         // Records come first: what is begun is on disk before.
         let mut saves = self.save_limits(now);
         saves.append(&mut self.saves(&queue, now));
@@ -168,6 +169,18 @@ impl Torrents {
                 && entry.runs()
             {
                 orders.push(Order::Apply(*info_hash));
+            }
+        }
+    }
+
+    /// Orders those to be announced that have become complete.
+    fn announce(&mut self, queue: &[InfoHash], orders: &mut Vec<Order>) {
+        for info_hash in queue {
+            if let Some(entry) = self.entries.get_mut(info_hash)
+                && entry.record.announcement == Announcement::Due
+                && !std::mem::replace(&mut entry.is_announced, true)
+            {
+                orders.push(Order::Announce(*info_hash));
             }
         }
     }

@@ -33,6 +33,7 @@ fn record(number: u8) -> Record {
         totals: Totals::default(),
         pending: None,
         rechecks: false,
+        announcement: Announcement::None,
     }
 }
 
@@ -59,6 +60,8 @@ struct Host {
     rates_in_force: Option<RateLimits>,
     moves: Vec<InfoHash>,
     removals: Vec<InfoHash>,
+    /// Torrents for which a program is to be run.
+    announcing: Vec<InfoHash>,
     /// Every order carried out.
     log: Vec<Order>,
 }
@@ -135,6 +138,12 @@ impl Host {
                     );
                     self.removals.push(hash);
                 }
+                Order::Announce(hash) => {
+                    assert!(!self.announcing.contains(&hash), "it is announced twice");
+                    let announcement = self.disk[&hash].announcement;
+                    assert_eq!(announcement, Announcement::Due, "not saved before");
+                    self.announcing.push(hash);
+                }
             }
         }
     }
@@ -149,6 +158,9 @@ impl Host {
         );
         for hash in added {
             assert!(there.contains(hash), "{hash} is forgotten");
+            let announcement = torrents.record(*hash).expect("a record").announcement;
+            let is_due = announcement == Announcement::Due;
+            assert_eq!(is_due, self.announcing.contains(hash), "{announcement:?}");
         }
         assert_eq!(
             there.len(),
@@ -458,4 +470,38 @@ fn wrong_values_and_unknown_torrents_are_refused() {
     assert!(matches!(relative, Err(CommandError::Value(_))));
     torrents.remove(hash(0), false).unwrap();
     assert_eq!(torrents.stop(hash(0)), Err(CommandError::Busy(hash(0))));
+}
+
+#[test]
+fn a_completion_is_announced_once_also_across_crashes() {
+    let (mut torrents, mut host) = running(Bounds::default(), 2);
+    // The content of the second is there from the beginning.
+    torrents.on_checked(hash(0), false, host.now());
+    torrents.on_checked(hash(1), true, host.now());
+    host.obey(&mut torrents);
+    assert_eq!(host.announcing, []);
+    torrents.on_completed(hash(0), host.now());
+    host.obey(&mut torrents);
+    host.obey(&mut torrents);
+    assert_eq!(host.announcing, [hash(0)]);
+
+    // A crash before the program is begun, and one after.
+    for expected in [&[hash(0)][..], &[]] {
+        let mut again = Torrents::new(Bounds::default(), host.disk.values().cloned());
+        host.announcing.clear();
+        host.tasks.clear();
+        host.obey(&mut again);
+        assert_eq!(host.announcing, expected);
+        again.on_checked(hash(0), true, host.now());
+        again.on_announced(hash(0));
+        host.obey(&mut again);
+    }
+    // What is lost and fetched again completes anew.
+    let mut again = Torrents::new(Bounds::default(), host.disk.values().cloned());
+    host.tasks.clear();
+    host.obey(&mut again);
+    again.on_checked(hash(0), false, host.now());
+    again.on_completed(hash(0), host.now());
+    host.obey(&mut again);
+    assert_eq!(host.announcing, [hash(0)]);
 }

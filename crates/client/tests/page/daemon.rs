@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hawser_client::http::{Daemon, Listener};
 use hawser_client::{
-    Bounds, Client, Dates, Engine, Origin, Outcome, PeerAddresses, Record, SeedLimit, Settings,
-    StateFolder, Totals, parse_hash,
+    Announcement, Bounds, Client, Dates, Engine, Origin, Outcome, PeerAddresses, Record, SeedLimit,
+    Settings, StateFolder, Totals, parse_hash,
 };
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
 use hawser_http::Token;
@@ -98,6 +98,7 @@ pub fn stopped(count: usize) -> Vec<Record> {
         totals: Totals::default(),
         pending: None,
         rechecks: false,
+        announcement: Announcement::None,
     };
     (0..count).map(record).collect()
 }

@@ -198,6 +198,7 @@ pub fn session() -> SessionView {
             request_queue: 250,
             ..Network::default()
         },
+        done_script: "/opt/done.sh".into(),
     }
 }
 

@@ -45,3 +45,66 @@ fn a_file_put_into_a_watched_folder_is_added_and_renamed() {
 fn text_of(list: &Value) -> &str {
     text(&list["torrents"][0], "name")
 }
+
+/// Makes a program that appends a line to a file.
+fn program(files: &Files, told: &Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+
+    let program = files.name("program");
+    let text = format!(
+        "#!/bin/sh\necho \"$TR_TORRENT_NAME in $TR_TORRENT_DIR\" >> {}\n",
+        told.display()
+    );
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+#[test]
+fn a_program_is_run_once_for_a_completed_download_also_after_a_kill() {
+    let files = Files::new();
+    let (_seeder, ready) = files.seed("127.0.0.1:0");
+    let seed = text(&ready, "listening_tcp");
+    let told = PathBuf::from(files.name("told"));
+    let program = program(&files, &told);
+    let refused = command(&[
+        "daemon",
+        "--on-complete",
+        "/",
+        "--state",
+        &files.name("s"),
+        "--no-scion",
+    ])
+    .args(["--listen", "127.0.0.1:0", "--tcp", "127.0.0.1:0"])
+    .output()
+    .unwrap();
+    let reason = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(reason.contains("--on-complete"), "{reason}");
+
+    let flags = ["--on-complete", &program];
+    let (mut daemon, _) = daemon_with(&files, &flags);
+    object(
+        &files,
+        &["add", &files.name("data.torrent"), "--peer", seed],
+    );
+    wait_for(&told);
+    object(&files, &["wait", "data"]);
+    daemon.child.kill().unwrap();
+    daemon.child.wait().unwrap();
+
+    // What is complete already is not announced again; the next one is.
+    let (_daemon, _) = daemon_with(&files, &flags);
+    object(&files, &["wait", "data"]);
+    object(&files, &["remove", "data", "--content"]);
+    object(
+        &files,
+        &["add", &files.name("data.torrent"), "--peer", seed],
+    );
+    let deadline = Instant::now() + PATIENCE;
+    let line = format!("data in {}\n", files.name("downloads"));
+    while fs::read_to_string(&told).unwrap().lines().count() < 2 {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(fs::read_to_string(&told).unwrap(), line.repeat(2));
+}

@@ -32,6 +32,7 @@ enum Step {
     Ended(u8, bool),
     Moved(bool),
     Removed(bool),
+    Announced,
     Wait(u8),
     Crash,
 }
@@ -111,6 +112,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (one, any::<bool>()).prop_map(|(one, fails)| Step::Ended(one, fails)),
         2 => any::<bool>().prop_map(Step::Moved),
         2 => any::<bool>().prop_map(Step::Removed),
+        2 => Just(Step::Announced),
         3 => any::<u8>().prop_map(Step::Wait),
         1 => Just(Step::Crash),
     ]
@@ -226,6 +228,7 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
                 if works {
                     host.disk.remove(&one);
                     added.retain(|hash| *hash != one);
+                    host.announcing.retain(|hash| *hash != one);
                 }
                 torrents.on_removed(
                     one,
@@ -236,6 +239,11 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
                     },
                     now,
                 );
+            }
+        }
+        Step::Announced => {
+            if let Some(one) = host.announcing.pop() {
+                torrents.on_announced(one);
             }
         }
         Step::Wait(seconds) => {
@@ -255,6 +263,7 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
             host.tasks.clear();
             host.moves.clear();
             host.removals.clear();
+            host.announcing.clear();
             host.rates_in_force = None;
             let bounds = Bounds {
                 all: host.limits_on_disk.unwrap_or_default(),
