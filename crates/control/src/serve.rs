@@ -32,7 +32,8 @@ const LIFETIME: Duration = Duration::from_secs(6 * 3600);
 /// The control service and the daemon of an AS, with bound sockets but not serving yet.
 pub struct Control {
     shared: Shared,
-    daemon: TcpListener,
+    /// The listeners of the daemon API.
+    daemons: Vec<TcpListener>,
     services: Vec<TcpListener>,
     pub(crate) bootstrap: Vec<Listener>,
     dir: AsDir,
@@ -152,7 +153,7 @@ impl Control {
         })?;
         Ok(Self {
             shared,
-            daemon,
+            daemons: vec![daemon],
             services,
             bootstrap: Vec::new(),
             dir: dir.clone(),
@@ -167,6 +168,16 @@ impl Control {
             fixed,
             socket: file,
         })
+    }
+
+    /// Serves the daemon API at `address` too, for hosts of the AS that are not this one.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub async fn with_daemon_at(mut self, address: SocketAddr) -> Result<Self, ControlError> {
+        let (daemon, _) = listen("the daemon API", address).await?;
+        self.daemons.push(daemon);
+        Ok(self)
     }
 
     /// What has this read its files again while it runs.
@@ -187,8 +198,10 @@ impl Control {
         let shared = self.shared;
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
-        let methods = daemon::add(Methods::new(&shared));
-        servers.spawn(serve(self.daemon, methods.router, stopped.clone()));
+        for daemon in self.daemons {
+            let methods = daemon::add(Methods::new(&shared));
+            servers.spawn(serve(daemon, methods.router, stopped.clone()));
+        }
         for service in self.services {
             let methods = endhost_api::add(control_service::add(Methods::new(&shared)));
             servers.spawn(serve(service, methods.router, stopped.clone()));

@@ -3,11 +3,13 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{WaitOptions, waitpid};
 use rustix::thread::{
@@ -63,6 +65,36 @@ impl NetNs {
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
             Ok(Self(open(&NamespaceKind::Net.path("thread-self"))?))
         })?
+    }
+
+    /// Opens the namespace that a file names, such as `/proc/PID/ns/net` or `/run/netns/NAME`.
+    ///
+    /// # Errors
+    /// When the file cannot be opened; [`io::ErrorKind::InvalidInput`] when it names no network
+    /// namespace.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        // Opening a pipe must not wait for its other end.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = rustix::fs::open(path, flags, Mode::empty())?;
+        Self::from_fd(file)
+    }
+
+    /// The namespace of a descriptor, as another process sends it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] when it is not that of a network namespace.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        // NS_GET_NSTYPE of ioctl_nsfs(2): the CLONE_* constant of the namespace's kind.
+        const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
+        // SAFETY: the request takes no argument, and refuses descriptors of other files.
+        let kind = unsafe { libc::ioctl(fd.as_raw_fd(), NS_GET_NSTYPE) };
+        match kind == libc::CLONE_NEWNET {
+            true => Ok(Self(fd)),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a network namespace",
+            )),
+        }
     }
 
     /// Runs `job` inside the namespace, on a new thread.
@@ -301,6 +333,19 @@ mod tests {
         assert_eq!(a.id().unwrap(), a_id);
         let here = inode_of(own_pid(), NamespaceKind::Net).unwrap();
         assert_ne!(a_id.inode, here);
+    }
+
+    #[test]
+    fn a_namespace_is_opened_by_its_file_and_nothing_else_is() {
+        let own = NetNs::open(Path::new("/proc/self/ns/net")).unwrap();
+        let inode = inode_of(own_pid(), NamespaceKind::Net);
+        assert_eq!(rustix::fs::fstat(&own.0).ok().map(|s| s.st_ino), inode);
+        for wrong in ["/proc/self/ns/user", "/proc/self/stat", "/dev/null", "/"] {
+            let error = NetNs::open(Path::new(wrong)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{wrong}");
+        }
+        let missing = NetNs::open(Path::new("/proc/self/ns/none")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

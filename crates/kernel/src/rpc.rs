@@ -1,6 +1,6 @@
 //! RPC over Unix stream sockets: requests and replies are JSON values, one per line.
 //!
-//! A reply may come with file descriptors (`SCM_RIGHTS` of unix(7)).
+//! A request or a reply may come with file descriptors (`SCM_RIGHTS` of unix(7)).
 
 mod acceptor;
 mod serve;
@@ -90,6 +90,20 @@ impl Service {
         Ok((reply, fds))
     }
 
+    /// Like [`Service::call`], and sends file descriptors with the request, at most three.
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub fn call_with_fds<R: DeserializeOwned>(
+        &self,
+        socket: &Path,
+        request: &impl Serialize,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<R, RpcError> {
+        let (reply, _, _) = self.exchange(socket, request, fds)?;
+        Ok(reply)
+    }
+
     /// Like [`Service::call_for_fds`], and also returns the connection, to be used further; its
     /// timeouts are those of the service.
     ///
@@ -99,6 +113,15 @@ impl Service {
         &self,
         socket: &Path,
         request: &impl Serialize,
+    ) -> Result<(R, Vec<OwnedFd>, UnixStream), RpcError> {
+        self.exchange(socket, request, &[])
+    }
+
+    fn exchange<R: DeserializeOwned>(
+        &self,
+        socket: &Path,
+        request: &impl Serialize,
+        fds: &[BorrowedFd<'_>],
     ) -> Result<(R, Vec<OwnedFd>, UnixStream), RpcError> {
         let failure = |source| Failure {
             service: self.name,
@@ -110,7 +133,7 @@ impl Service {
         let exchange = || {
             stream.set_read_timeout(Some(self.timeout))?;
             stream.set_write_timeout(Some(self.timeout))?;
-            send(&stream, request, &[])?;
+            send(&stream, request, fds)?;
             receive(&stream)
         };
         let exchanged = exchange().map_err(|source: io::Error| match source.kind() {

@@ -128,7 +128,7 @@ impl Lab {
     }
 
     /// The lab's lock, if it runs, and this process is not in it.
-    fn lock_running(&self) -> Result<Lock, LabError> {
+    pub(crate) fn lock_running(&self) -> Result<Lock, LabError> {
         let lock = self.root.lock(&self.name)?;
         let state = self.dir.read_state()?;
         if !state.is_running() {

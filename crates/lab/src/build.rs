@@ -1,5 +1,7 @@
 //! Creation of the namespaces and links of a plan.
 
+mod host;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,6 +14,7 @@ use hawser_kernel::{offload, packet_socket};
 use hawser_limit::{DeviceLimits, Limit, LimitError, Limiter, Limits};
 use hawser_topology::{IsdAsn, Shape, Side};
 
+pub(crate) use self::host::{add_host as join_host, exists, remove_host};
 use crate::netlink::{Exempt, LOOPBACK_NAME, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, MARK, Plan, Route};
 

@@ -32,7 +32,7 @@ impl Lab {
     /// # Errors
     /// When the lab has no such AS, or does not run.
     pub fn command(&self, isd_as: IsdAsn, command: Command) -> Result<Command, LabError> {
-        let mut command = self.inside(isd_as, command)?;
+        let mut command = self.inside((isd_as, None), command)?;
         let own = rustix::process::getpid();
         let owner = self.dir.read_settings()?.owner;
         if owner.is_some_and(|owner| owner.pid == own.as_raw_nonzero().get()) {
@@ -49,12 +49,19 @@ impl Lab {
         Ok(command)
     }
 
-    /// Makes `command` run inside the namespace of an AS.
-    fn inside(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, LabError> {
-        let (net, user) = self.namespaces(isd_as)?;
+    /// Makes `command` run inside the namespace of an AS, or of a host that was added to it.
+    fn inside(
+        &self,
+        (isd_as, host): (IsdAsn, Option<&str>),
+        mut command: Command,
+    ) -> Result<Command, LabError> {
+        let (net, user) = self.namespaces(isd_as, host)?;
         let is_set = command.get_envs().any(|(name, _)| name == DAEMON.0);
         if !is_set && std::env::var_os(DAEMON.0).is_none() {
-            command.env(DAEMON.0, DAEMON.1);
+            let state = self.dir.read_state()?;
+            let daemon = state.find(isd_as).and_then(|at| state.ases[at].daemon);
+            let daemon = host.and(daemon).map(|daemon| daemon.to_string());
+            command.env(DAEMON.0, daemon.as_deref().unwrap_or(DAEMON.1));
         }
         // SAFETY: between fork and exec it only makes system calls; nothing allocates or locks.
         unsafe {
@@ -71,7 +78,7 @@ impl Lab {
     /// Moves this process into the namespace of an AS. If the lab runs without root, the process must
     /// have one thread (user_namespaces(7)).
     pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), LabError> {
-        let (net, user) = self.namespaces(isd_as)?;
+        let (net, user) = self.namespaces(isd_as, None)?;
         user.map_or(Ok(()), |user| namespace::enter_user(user.as_fd()))
             .and_then(|()| namespace::enter_net(net.as_fd()))
             .map_err(|source| {
@@ -81,10 +88,16 @@ impl Lab {
             })
     }
 
-    /// The network namespace of an AS, and the lab's user namespace if this process is not in it.
-    fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), LabError> {
+    /// The network namespace of an AS or an added host, and the lab's user namespace if this process is
+    /// not in it.
+    fn namespaces(
+        &self,
+        isd_as: IsdAsn,
+        host: Option<&str>,
+    ) -> Result<(OwnedFd, Option<OwnedFd>), LabError> {
         self.dir.read_state()?.require(isd_as)?;
-        let request = Request::Enter { isd_as };
+        let host = host.map(str::to_owned);
+        let request = Request::Enter { isd_as, host };
         let (reply, fds) = protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
         let mut fds = fds.into_iter();
         let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
@@ -95,14 +108,20 @@ impl Lab {
         Ok((net, user))
     }
 
-    /// Replaces this process by a command inside the namespace of an AS (execve(2)).
+    /// Replaces this process by a command inside the namespace of an AS, or of the host `host` that
+    /// [`Lab::add_host`] made (execve(2)).
     ///
     /// If the lab runs without root, the process must have one thread (user_namespaces(7)).
     ///
     /// # Errors
     /// Returns only when the command could not be run.
-    pub fn exec(&self, isd_as: IsdAsn, command: Command) -> Result<Infallible, LabError> {
-        let mut command = self.inside(isd_as, command)?;
+    pub fn exec(
+        &self,
+        isd_as: IsdAsn,
+        host: Option<&str>,
+        command: Command,
+    ) -> Result<Infallible, LabError> {
+        let mut command = self.inside((isd_as, host), command)?;
         let source = command.exec();
         Err(LabError::Run {
             program: command.get_program().to_string_lossy().into_owned(),

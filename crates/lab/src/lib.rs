@@ -21,6 +21,10 @@
 //! it ran ([`Lab::apply`]) parts that stayed have the addresses that they had, and n of an AS that came
 //! later is the lowest number that was free.
 //!
+//! Hosts may be added to an AS while the lab runs, as a namespace of another program ([`Lab::attach`]) or one
+//! of their own ([`Lab::add_host`]): with `10.0.n.2` and above, or `fd00:0:0:n::2`. The daemon answers them at
+//! `10.0.n.254:30255`. Plain IP reaches them inside their AS alone.
+//!
 //! [`Network`]: hawser_topology::Network
 //!
 //! The life of a lab. [`Lab::up`] takes the lab's lock, writes its folder and starts the supervisor, which
@@ -35,6 +39,7 @@
 
 mod announce;
 mod apply;
+mod attach;
 mod bfd;
 mod build;
 mod capture;
@@ -66,6 +71,7 @@ mod sweep;
 mod up;
 
 pub use self::apply::{Applied, ApplyError};
+pub use self::attach::{Guest, GuestError};
 pub use self::capture::{Capture, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
 pub use self::change::LabStep;
 pub use self::down::DownProgress;
@@ -78,9 +84,11 @@ pub use self::name::{DEFAULT_NAME, NameError, check as check_name};
 pub use self::need::Resources;
 pub use self::place::PlaceError;
 pub use self::plan::{PlanError, ip_route};
-pub use self::protocol::LimitState;
+pub use self::protocol::{Attached, LimitState};
 pub use self::report::{StartError, UpProgress};
 pub use self::restart::RestartOf;
-pub use self::status::{AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status};
+pub use self::status::{
+    AsStatus, EndStatus, HostStatus, LinkStatus, ProcessStatus, RouterStatus, Status,
+};
 pub use self::supervisor::supervise;
 pub use self::up::{Options, Up, UpError};

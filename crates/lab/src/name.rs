@@ -27,9 +27,34 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
+/// Checks the name of a host, which is a label of DNS (RFC 1123, section 2.1) in lower case, and no number:
+/// that would be a process.
+pub(crate) fn check_host(name: &str) -> Result<(), String> {
+    let is_label = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    match begins && name.len() <= MAX_NAME_LENGTH && name.bytes().all(is_label) {
+        true => Ok(()),
+        false => Err(format!(
+            "{name:?} is not a name for a host: write up to {MAX_NAME_LENGTH} of a-z, 0-9 and '-', beginning \
+             with a letter"
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_hosts_are_labels() {
+        for good in ["a", "host2", "web-1"] {
+            assert_eq!(check_host(good), Ok(()), "{good:?}");
+        }
+        let long = "x".repeat(MAX_NAME_LENGTH + 1);
+        for wrong in ["", "1", "12", "-a", "A", "a.b", "a/b", "ä", &long] {
+            assert!(check_host(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
 
     #[test]
     fn names_are_plain_file_names() {

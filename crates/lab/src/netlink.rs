@@ -1,6 +1,7 @@
 //! The rtnetlink(7) requests that create a lab.
 
 mod divert;
+mod host;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -3,6 +3,7 @@
 //! Planning does no I/O: the same network always gets the same plan, and in a lab that is changed what stays
 //! keeps its addresses.
 
+mod added;
 mod address;
 mod files;
 mod held;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use hawser_topology::{As, IsdAsn, Link, LinkState, Network, Side, Underlay, as_folder};
 
+pub(crate) use self::added::{AddedPlan, Inside};
 pub(crate) use self::held::{MARK, device, held_device};
 pub(crate) use self::layout::{AsPlan, EndPlan, LinkId, LinkPlan, Mac, Route, RouterPlan};
 use self::numbers::Numbers;
@@ -22,8 +24,10 @@ use self::routes::{Edge, NextHop};
 /// Largest IP packet of a device in bytes, including headers.
 const MAX_PACKET: u16 = 65535;
 /// Maximum number of border routers of an AS: each has an address, from `10.0.n.254` down to
-/// `10.0.n.2`.
-const MAX_ROUTERS: usize = 253;
+/// `10.0.n.101`.
+const MAX_ROUTERS: usize = 154;
+/// Maximum number of hosts that are added to an AS: from `10.0.n.2` up to `10.0.n.100`.
+pub(crate) const MAX_ADDED: usize = 99;
 /// The least MTU with which a device has IPv6 addresses (RFC 8200, section 5).
 const MIN_MTU: u32 = 1280;
 /// Maximum number of ASes. They are numbered from 1, and `10.n>>8.n.x` must stay below the links'

@@ -3,13 +3,14 @@
 //! The reply to [`Request::Enter`] comes with the namespaces as file descriptors, so that commands
 //! need neither `/proc` nor process numbers, which may have been reused.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use hawser_kernel::rpc;
 use hawser_limit::LimitReading;
 use hawser_topology::{IsdAsn, LinkState, Side};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 
 use crate::change::Step;
@@ -19,8 +20,23 @@ use crate::state::Service;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Requests the namespaces of an AS.
-    Enter { isd_as: IsdAsn },
+    /// Requests the namespaces of an AS, or of a host that was added to it.
+    Enter {
+        isd_as: IsdAsn,
+        #[serde(default)]
+        host: Option<String>,
+    },
+    /// Makes a host of an AS. The network namespace that comes with the request becomes the host; if
+    /// none does, the supervisor makes one.
+    AddHost {
+        isd_as: IsdAsn,
+        /// Its name; `None` for one that the lab chooses.
+        name: Option<String>,
+    },
+    /// Removes a host, and ends what runs in it if the lab made its namespace.
+    RemoveHost { isd_as: IsdAsn, name: String },
+    /// Requests the hosts whose namespaces have ended, each with its AS.
+    EndedHosts,
     /// Requests the limits of all links, with counters.
     Limits,
     /// Changes the limit on these ends of a link, and sets its devices up or down.
@@ -54,10 +70,31 @@ pub(crate) enum Reply {
         note: Option<String>,
     },
     Services(Vec<History>),
+    /// A host was made.
+    Host(Attached),
+    EndedHosts(Vec<(IsdAsn, String)>),
     Done,
     Error {
         message: String,
     },
+}
+
+/// A host that was added to an AS, and what its programs need.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Attached {
+    /// The AS.
+    pub isd_as: IsdAsn,
+    /// The name of the host, unique in its AS.
+    pub name: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// The daemon of the AS, for `SCION_DAEMON`.
+    pub daemon: SocketAddr,
+    /// The bootstrap server of the AS.
+    pub bootstrap: SocketAddr,
+    /// What is left to the user.
+    pub notes: Vec<String>,
 }
 
 /// A limit and its counters, read from the kernel.
@@ -108,13 +145,28 @@ pub(crate) fn call(
     request: &Request,
     timeout: Duration,
 ) -> Result<(Reply, Vec<OwnedFd>), LabError> {
-    let supervisor = rpc::Service {
-        name: "lab supervisor",
-        timeout,
-    };
-    match supervisor.call_for_fds(socket, request)? {
+    match supervisor(timeout).call_for_fds(socket, request)? {
         (Reply::Error { message }, _) => Err(LabError::Failed(message)),
         reply => Ok(reply),
+    }
+}
+
+/// As [`call`]; sends descriptors with the request.
+pub(crate) fn call_with(
+    socket: &Path,
+    (request, fds): (&Request, &[BorrowedFd<'_>]),
+    timeout: Duration,
+) -> Result<Reply, LabError> {
+    match supervisor(timeout).call_with_fds(socket, request, fds)? {
+        Reply::Error { message } => Err(LabError::Failed(message)),
+        reply => Ok(reply),
+    }
+}
+
+fn supervisor(timeout: Duration) -> rpc::Service {
+    rpc::Service {
+        name: "lab supervisor",
+        timeout,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The settings, processes and namespaces of a lab.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hawser_topology::{AsDir, IsdAsn, Side};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::plan::{AsPlan, LinkPlan, Plan, RouterPlan};
+use crate::plan::{AddedPlan, AsPlan, LinkPlan, Plan, RouterPlan};
 use crate::process::{self, ProcessId};
 
 /// The settings of a lab that are not part of its network.
@@ -98,6 +98,26 @@ pub(crate) struct AsState {
     pub emulator: Option<ProcessId>,
     /// Whether a link of the AS has, or once had, delay, jitter or loss.
     pub emulates: bool,
+    /// Hosts that were added, beside the AS's own.
+    #[serde(default)]
+    pub hosts: Vec<HostState>,
+    /// Where the daemon answers added hosts; `None` in labs of earlier versions.
+    #[serde(default)]
+    pub daemon: Option<SocketAddr>,
+}
+
+/// A host that was added to an AS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostState {
+    /// Unique in its AS.
+    pub name: String,
+    /// Its address follows from this number, from 0.
+    pub number: u32,
+    /// The SCION address.
+    pub address: IpAddr,
+    pub net_ns: NetNsId,
+    /// Whether its namespace is that of another program, as of a container: the lab ends nothing in it.
+    pub is_guest: bool,
 }
 
 /// A border router.
@@ -124,6 +144,8 @@ impl AsState {
             no_control: settings.no_control.contains(&plan.isd_as),
             emulator: None,
             emulates: plan.links.values().any(|link| link.shape.is_emulated()),
+            hosts: Vec::new(),
+            daemon: Some(AddedPlan::daemon_of(plan)),
         }
     }
 
@@ -137,6 +159,12 @@ impl AsState {
         let emulator = self.emulates.then_some(Service::Emulator);
         let routers = (0..routers).map(Service::Router);
         routers.chain(control).chain(emulator).collect()
+    }
+
+    /// The namespaces of added hosts that the lab has made.
+    pub fn made_hosts(&self) -> impl Iterator<Item = NetNsId> {
+        let made = self.hosts.iter().filter(|host| !host.is_guest);
+        made.map(|host| host.net_ns)
     }
 
     pub fn process_mut(&mut self, service: Service) -> &mut Option<ProcessId> {
@@ -210,9 +238,11 @@ impl LabState {
         self.is_of_this_boot().unwrap_or(false) && self.supervisor.is_alive()
     }
 
-    /// The namespaces that exist.
+    /// The namespaces that the lab has made, and that exist.
     pub fn namespaces(&self) -> Vec<NetNsId> {
-        self.ases.iter().filter_map(|a| a.net_ns).collect()
+        let own = self.ases.iter().filter_map(|a| a.net_ns);
+        let hosts = self.ases.iter().flat_map(AsState::made_hosts);
+        own.chain(hosts).collect()
     }
 
     /// The index of an AS in [`LabState::ases`].

@@ -104,6 +104,21 @@ pub struct AsStatus {
     /// What gives plain IP the delay, jitter and loss of links; `None` if no link of the AS has, or
     /// had, any.
     pub emulator: Option<ProcessStatus>,
+    /// Hosts that were added.
+    pub hosts: Vec<HostStatus>,
+}
+
+/// The status of a host that was added to an AS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostStatus {
+    /// Its name.
+    pub name: String,
+    /// Its SCION address.
+    pub address: IpAddr,
+    /// Whether it is a network namespace of another program (`hawser lab attach`).
+    pub guest: bool,
+    /// Whether its namespace has ended, as that of a container does with it.
+    pub ended: bool,
 }
 
 impl AsStatus {
@@ -176,6 +191,11 @@ impl Lab {
             Some(Some(Reply::Limits(limits))) => limits.into_iter().collect(),
             _ => BTreeMap::new(),
         };
+        let has_hosts = state.ases.iter().any(|as_| !as_.hosts.is_empty());
+        let ended = match (running && has_hosts).then(|| self.ask(&Request::EndedHosts)) {
+            Some(Some(Reply::EndedHosts(ended))) => ended,
+            _ => Vec::new(),
+        };
         // The counters of each router of each AS.
         let counters = state.ases.iter().map(|as_| {
             let routers = 0..as_.routers.len();
@@ -219,6 +239,14 @@ impl Lab {
                 routers: routers.map(router).collect(),
                 control: process(at.control, Service::Control),
                 emulator: (at.emulates).then(|| process(at.emulator, Service::Emulator)),
+                hosts: (at.hosts.iter())
+                    .map(|host| HostStatus {
+                        name: host.name.clone(),
+                        address: host.address,
+                        guest: host.is_guest,
+                        ended: !running || ended.contains(&(at.isd_as, host.name.clone())),
+                    })
+                    .collect(),
             });
         }
         let plain_ip = state.ases.iter();

@@ -20,6 +20,7 @@
 //! restart or a step may take half a minute. Memory is bounded by the network: two descriptors for each AS and each
 //! process, and one connection.
 
+mod hosts;
 mod services;
 mod slot;
 mod starter;
@@ -34,13 +35,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hawser_kernel::namespace;
+use hawser_kernel::namespace::{self, NetNs};
 use hawser_kernel::rpc::{self, Acceptor};
 use hawser_limit::Limiter;
 use hawser_supervisor::Handle;
 use hawser_topology::{FileError, IsdAsn, LinkState, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
 
@@ -131,6 +132,8 @@ struct Supervisor {
     target: Option<Target>,
     state: LabState,
     namespaces: Namespaces,
+    /// The namespaces of added hosts that the lab has made.
+    hosts: BTreeMap<(IsdAsn, String), NetNs>,
     user_ns: Option<rustix::fd::OwnedFd>,
     services: Services,
     acceptor: Acceptor,
@@ -226,6 +229,7 @@ impl Supervisor {
             target: None,
             state,
             namespaces,
+            hosts: BTreeMap::new(),
             user_ns,
             services,
             acceptor: Acceptor::new(listener),
@@ -324,20 +328,24 @@ impl Supervisor {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
         stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-        let (request, _) = rpc::receive(&stream)?;
+        let (request, fds) = rpc::receive(&stream)?;
         let stopping = matches!(request, Request::Stop);
-        let answer = self.answer(request);
+        let entered = match &request {
+            Request::Enter { isd_as, host } => Some((*isd_as, host.clone())),
+            _ => None,
+        };
+        let answer = self.answer(request, fds);
         let stopped = stopping && answer.is_ok();
-        let (reply, owner) = answer.unwrap_or_else(|message| (Reply::Error { message }, None));
         let mut fds = Vec::new();
-        if let Some(owner) = owner {
-            fds.extend(
-                self.namespaces
-                    .get(&owner)
-                    .map(|namespace| namespace.as_fd()),
-            );
+        if let (Some((isd_as, host)), Ok(_)) = (entered, &answer) {
+            let namespace = match host {
+                None => self.namespaces.get(&isd_as),
+                Some(host) => self.hosts.get(&(isd_as, host)),
+            };
+            fds.extend(namespace.map(|namespace| namespace.as_fd()));
             fds.extend(self.user_ns.as_ref().map(|fd| fd.as_fd()));
         }
+        let reply = answer.unwrap_or_else(|message| Reply::Error { message });
         let sent = rpc::send(&stream, &reply, &fds);
         // A stopped lab ends even if the reply cannot be sent.
         match stopped {
@@ -346,13 +354,32 @@ impl Supervisor {
         }
     }
 
-    /// The reply, and the AS whose namespaces are sent with it.
-    fn answer(&mut self, request: Request) -> Result<(Reply, Option<IsdAsn>), String> {
-        let reply = match request {
-            Request::Enter { isd_as } if self.namespaces.contains_key(&isd_as) => {
-                return Ok((Reply::Entered, Some(isd_as)));
+    /// The reply to a request, which came with these descriptors.
+    fn answer(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<Reply, String> {
+        Ok(match request {
+            Request::Enter { isd_as, .. } if !self.namespaces.contains_key(&isd_as) => {
+                return Err(format!("there is no AS {isd_as}"));
             }
-            Request::Enter { isd_as } => return Err(format!("there is no AS {isd_as}")),
+            Request::Enter {
+                isd_as,
+                host: Some(name),
+            } => {
+                self.check_made(isd_as, &name)?;
+                Reply::Entered
+            }
+            Request::Enter { host: None, .. } => Reply::Entered,
+            Request::AddHost { isd_as, name } => {
+                let added = self.add_host(isd_as, name, fds.into_iter().next());
+                Reply::Host(added.map_err(|e| e.to_string())?)
+            }
+            Request::RemoveHost { isd_as, name } => {
+                let removed = self.remove_host(isd_as, &name);
+                removed.map_err(|e| e.to_string())?;
+                Reply::Done
+            }
+            Request::EndedHosts => {
+                Reply::EndedHosts(self.ended_hosts().map_err(|e| e.to_string())?)
+            }
             Request::Limits => Reply::Limits(self.limits().map_err(|e| e.to_string())?),
             Request::SetLink { link, sides, state } => {
                 let set = self.set_link(link, (&sides, state));
@@ -377,8 +404,7 @@ impl Supervisor {
                 self.stop().map_err(|e| e.to_string())?;
                 Reply::Done
             }
-        };
-        Ok((reply, None))
+        })
     }
 
     /// Changes the limit on these ends of a link, and sets its devices up or down.

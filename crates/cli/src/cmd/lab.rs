@@ -7,6 +7,7 @@ mod edit;
 mod enter;
 mod export;
 mod graph;
+mod host;
 mod logs;
 mod name;
 mod save;
@@ -34,6 +35,10 @@ pub enum LabCommand {
     /// Remove parts of a running network
     #[command(subcommand)]
     Remove(edit::RemoveCommand),
+    /// Make a container or network namespace a host of an AS
+    Attach(host::AttachArgs),
+    /// Take out what `lab attach` has put in
+    Detach(host::DetachArgs),
     /// Show the processes and links of a network
     Status(status::StatusArgs),
     /// Run a command on a host of an AS
@@ -85,6 +90,8 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
         LabCommand::Apply(args) => apply::run(&args)?,
         LabCommand::Add(command) => edit::add(command)?,
         LabCommand::Remove(command) => edit::remove(command)?,
+        LabCommand::Attach(args) => host::attach(args)?,
+        LabCommand::Detach(args) => host::detach(&args)?,
         LabCommand::Status(args) => return status::run(&args),
         LabCommand::Exec(args) => return enter::exec(args),
         LabCommand::Shell(args) => return enter::shell(&args),

@@ -56,7 +56,8 @@ const DOCUMENTED: [&[&str]; 46] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 16] = [
+const FOREIGN: [&str; 17] = [
+    "--format",
     "--examples",
     "--now",
     "--system",

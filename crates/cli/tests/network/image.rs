@@ -12,13 +12,13 @@ use crate::machine::{Machine, can_run, export, read, write_archive};
 use crate::podman::Podman;
 
 /// An image.
-struct Made {
+pub struct Made {
     folder: TempDir,
     summary: Value,
 }
 
 impl Made {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
             .args(["image", "--json", "-o"])
@@ -30,12 +30,17 @@ impl Made {
         Self { folder, summary }
     }
 
-    fn archive(&self) -> PathBuf {
+    /// What the command printed.
+    pub fn summary(&self) -> &Value {
+        &self.summary
+    }
+
+    pub fn archive(&self) -> PathBuf {
         self.folder.path().join("hawser.tar")
     }
 
     /// The root that a container gets: the layer of the image, and folders that runtimes mount.
-    fn root(&self) -> PathBuf {
+    pub fn root(&self) -> PathBuf {
         let layout = self.folder.path().join("layout");
         let root = self.folder.path().join("root");
         fs::create_dir_all(&layout).unwrap();

@@ -2,6 +2,7 @@
 
 mod apply;
 mod ends;
+mod guests;
 mod plain;
 mod restarts;
 mod several;

@@ -11,6 +11,9 @@ const HOST: u8 = 1;
 /// Last byte of the address of the first border router and of the control service. For each further
 /// router it is smaller by one.
 const SERVICE: u8 = 254;
+/// Last byte of the address of the first host that is added to an AS. For each further one it is larger
+/// by one.
+const ADDED: u8 = 2;
 /// `10.128.0.0/9`, the range of the links.
 const LINKS: u32 = 0x0a80_0000;
 /// `fd00::/64`, the first prefix of the ASes, which have a /64 each (RFC 4193; the global ID is
@@ -39,6 +42,20 @@ pub(super) fn service(number: u32, router: u32, underlay: Underlay) -> IpAddr {
         Underlay::Ipv4 => inside(number, last).into(),
         Underlay::Ipv6 => inside6(number, last).into(),
     }
+}
+
+/// The IPv4 and the IPv6 address of an added host, with the number `added`, from 0, of the AS with the
+/// number `number`.
+pub(super) fn added(number: u32, added: u32) -> (Ipv4Addr, Ipv6Addr) {
+    // There are at most `MAX_ADDED` of them.
+    let last = ADDED + added as u8;
+    (inside(number, last), inside6(number, last))
+}
+
+/// The Ethernet addresses at both ends of what joins an added host with its AS: at the AS, and at the host.
+pub(super) fn added_macs(number: u32, added: u32) -> [Mac; 2] {
+    let [_, _, high, low] = (number + 1).to_be_bytes();
+    [0x6b, 0x6c].map(|kind| [0x02, kind, high, low, 0, added as u8])
 }
 
 fn inside(number: u32, last: u8) -> Ipv4Addr {
@@ -79,7 +96,7 @@ fn of_pair(number: u32, side: Side) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{MAX_ASES, MAX_LINKS, MAX_ROUTERS};
+    use crate::plan::{MAX_ADDED, MAX_ASES, MAX_LINKS, MAX_ROUTERS};
 
     #[test]
     fn addresses_of_ases() {
@@ -93,9 +110,23 @@ mod tests {
         assert_eq!(service(last, 0, Underlay::Ipv4), "10.127.255.254");
         assert_eq!(
             service(last, MAX_ROUTERS as u32 - 1, Underlay::Ipv4),
-            "10.127.255.2"
+            "10.127.255.101"
         );
         assert_eq!(host6(last).to_string(), "fd00:0:0:7fff::1");
+    }
+
+    #[test]
+    fn added_hosts_are_between_the_host_and_the_routers() {
+        assert_eq!(added(0, 0).0.to_string(), "10.0.1.2");
+        assert_eq!(added(0, 1).1.to_string(), "fd00:0:0:1::3");
+        let last = added(0, MAX_ADDED as u32 - 1);
+        assert_eq!(last.0.to_string(), "10.0.1.100");
+        let router = service(0, MAX_ROUTERS as u32 - 1, Underlay::Ipv4);
+        assert!(IpAddr::from(last.0) < router, "{router}");
+        let [near, far] = added_macs(0, 1);
+        assert_ne!(near, far);
+        assert_ne!(near, added_macs(0, 2)[0]);
+        assert_ne!(near, added_macs(1, 1)[0]);
     }
 
     #[test]

@@ -179,7 +179,7 @@ fn networks_beyond_the_bounds_are_refused() {
     }
     let error = Plan::of(&network).unwrap_err().to_string();
     assert!(
-        error.contains("254") && error.contains("1-ff00:0:110"),
+        error.contains("155") && error.contains("1-ff00:0:110"),
         "{error}"
     );
 

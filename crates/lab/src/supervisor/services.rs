@@ -75,6 +75,10 @@ impl Services {
             let flag = ["--segment-lifetime".into(), lifetime.into()];
             slot.args.extend(flag);
         }
+        if let (Service::Control, Some(daemon)) = (service, as_.daemon) {
+            let flag = ["--daemon".into(), daemon.to_string().into()];
+            slot.args.extend(flag);
+        }
         if matches!(service, Service::Router(_)) && settings.enforce_mtu {
             slot.args.push("--enforce-mtu".into());
         }

@@ -58,12 +58,13 @@ impl Supervisor {
     fn carry_out(&mut self, step: &Step, target: &Target) -> StepResult {
         match step {
             Step::RemoveLink(id) => self.remove_link(*id)?,
-            Step::RemoveAs(isd_as) => self.remove_as(*isd_as)?,
+            Step::RemoveAs(isd_as) => return self.remove_as(*isd_as),
             Step::SetLink(id) => return self.change_link(*id, target),
             Step::AddAs(isd_as) => self.add_as(*isd_as, target)?,
             Step::SetHost(isd_as) => {
                 let (made, wanted) = both(&self.made, target, *isd_as)?;
                 build::change_host((made, wanted), &self.namespaces)?;
+                return Ok(self.note_mtu(made, wanted));
             }
             Step::AddLink(id) => self.add_link(*id, target)?,
             Step::Configure(isd_as) => {
@@ -127,7 +128,10 @@ impl Supervisor {
         Ok(())
     }
 
-    fn remove_as(&mut self, isd_as: IsdAsn) -> Result<(), Box<dyn Error>> {
+    fn remove_as(&mut self, isd_as: IsdAsn) -> StepResult {
+        let as_ = self.state.as_mut(isd_as);
+        let hosts = as_.map_or_else(Vec::new, |as_| as_.hosts.clone());
+        self.end_hosts(isd_as)?;
         let (services, state) = (&mut self.services, &mut self.state);
         services.retire((isd_as, |_| true), &self.namespaces, state)?;
         if let Some(namespace) = self.namespaces.get(&isd_as) {
@@ -137,7 +141,13 @@ impl Supervisor {
         // Nothing holds it any more.
         self.namespaces.remove(&isd_as);
         self.state.ases.retain(|as_| as_.isd_as != isd_as);
-        Ok(())
+        let hosts: Vec<_> = hosts.into_iter().map(|host| host.name).collect();
+        Ok((!hosts.is_empty()).then(|| {
+            format!(
+                "hosts that were added to {isd_as} are removed with it: {}",
+                hosts.join(", ")
+            )
+        }))
     }
 
     /// Changes rate, delay, jitter, loss, queue and MTU of a link.

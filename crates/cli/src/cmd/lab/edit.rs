@@ -8,8 +8,8 @@ use hawser_topology::{
     IsdAsn, LinkKind, Network, NewAs, NewLink, Shape, Underlay, parse_duration, parse_loss,
 };
 
-use super::apply;
 use super::name::LabName;
+use super::{apply, host};
 use crate::cmd::address::one_as;
 use crate::cmd::quantity::{RateArg, rate_or_none};
 use crate::failure::Failure;
@@ -23,6 +23,8 @@ pub enum AddCommand {
     Link(AddLinkArgs),
     /// Give interfaces of an AS a border router of their own
     Router(AddRouterArgs),
+    /// Add a host to an AS, beside the one that it has
+    Host(host::AddHostArgs),
 }
 
 #[derive(Subcommand)]
@@ -33,6 +35,8 @@ pub enum RemoveCommand {
     Link(RemoveLinkArgs),
     /// Remove a border router; another one of its AS gets its interfaces
     Router(RemoveRouterArgs),
+    /// Remove a host that was added, and end what runs in it
+    Host(host::RemoveHostArgs),
 }
 
 #[derive(clap::Args)]
@@ -210,6 +214,7 @@ pub fn add(command: AddCommand) -> Result<(), Failure> {
             args.edit
                 .run(|network| network.add_router(isd_as, &router, &interfaces))
         }
+        AddCommand::Host(args) => host::add(args),
     }
 }
 
@@ -226,5 +231,6 @@ pub fn remove(command: RemoveCommand) -> Result<(), Failure> {
             args.edit
                 .run(|network| network.remove_router(isd_as, &router))
         }
+        RemoveCommand::Host(args) => host::remove(&args),
     }
 }

@@ -18,6 +18,9 @@ pub struct ExecArgs {
     /// The AS, for example 1-ff00:0:110
     #[arg(value_parser = one_as)]
     isd_as: IsdAsn,
+    /// The host of the AS, if not its first: one of `lab add host`
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
@@ -30,6 +33,9 @@ pub struct ShellArgs {
     /// The AS, for example 1-ff00:0:110
     #[arg(value_name = "AS", value_parser = one_as)]
     isd_as: IsdAsn,
+    /// The host of the AS, if not its first: one of `lab add host`
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     #[command(flatten)]
     lab: LabName,
 }
@@ -42,7 +48,8 @@ pub fn exec(args: ExecArgs) -> Result<ExitCode, Failure> {
         .ok_or_else(|| Failure::usage("lab exec: give a command after --"))?;
     let mut command = Command::new(program);
     command.args(words);
-    become_command(&args.lab.open()?, args.isd_as, command)
+    let host = args.host.as_deref();
+    become_command(&args.lab.open()?, (args.isd_as, host), command)
 }
 
 /// Replaces this process by the user's shell inside an AS; returns only on failure.
@@ -63,13 +70,17 @@ pub fn shell(args: &ShellArgs) -> Result<ExitCode, Failure> {
             );
         }
     }
-    become_command(&lab, isd_as, command)
+    become_command(&lab, (isd_as, args.host.as_deref()), command)
 }
 
 /// The exit codes are those of a shell for a command that it cannot run: 127 if it does not exist,
 /// 126 if it may not be run.
-fn become_command(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<ExitCode, Failure> {
-    let Err(error) = lab.exec(isd_as, command);
+fn become_command(
+    lab: &Lab,
+    (isd_as, host): (IsdAsn, Option<&str>),
+    command: Command,
+) -> Result<ExitCode, Failure> {
+    let Err(error) = lab.exec(isd_as, host, command);
     let code = match &error {
         LabError::Run { source, .. } if source.kind() == ErrorKind::NotFound => 127,
         LabError::Run { .. } => 126,

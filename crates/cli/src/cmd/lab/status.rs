@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hawser_lab::{AsStatus, EndStatus, Lab, LinkStatus, ProcessStatus, Status};
+use hawser_lab::{AsStatus, EndStatus, HostStatus, Lab, LinkStatus, ProcessStatus, Status};
 use hawser_topology::{Shape, format_duration, format_loss, format_rate};
 
 use super::name::LabName;
@@ -103,6 +103,9 @@ fn table(status: &Status) -> String {
     for a in &status.ases {
         text += &as_lines(a, width);
     }
+    for a in &status.ases {
+        text.extend(a.hosts.iter().map(|host| host_line(a, host)));
+    }
     text.push('\n');
     text += &link_line(["LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"]);
     text.extend(status.links.iter().map(link_text));
@@ -129,6 +132,17 @@ fn rest_line(status: &Status) -> String {
             status.links.len()
         ),
     }
+}
+
+/// A line for a host that was added to an AS.
+fn host_line(a: &AsStatus, host: &HostStatus) -> String {
+    let what = match (host.guest, host.ended) {
+        (true, true) => "attached, has ended",
+        (true, false) => "attached",
+        (false, _) => "added",
+    };
+    let (isd_as, address) = (a.isd_as.to_string(), host.address.to_string());
+    format!("{isd_as:<18} {address:<16} host {} ({what})\n", host.name)
 }
 
 /// A line for each border router of an AS that has dropped packets, with the reasons.
