@@ -24,6 +24,10 @@ pub struct Unauthorized(pub ErrorBody);
 #[derive(ToResponse)]
 pub struct Forbidden(pub ErrorBody);
 
+/// A web page asks
+#[derive(ToResponse)]
+pub struct Page(pub ErrorBody);
+
 /// There is no such thing, or not for this user
 #[derive(ToResponse)]
 pub struct NotFound(pub ErrorBody);

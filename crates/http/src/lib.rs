@@ -12,7 +12,8 @@
 //! - [`notify()`]: readiness, for systemd; [`Listener::serve_health`]: for probes.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
-//! - [`describe`]: what descriptions of APIs share.
+//! - [`describe`]: what descriptions of APIs share; [`api()`]: an API of several parts, with one description
+//!   and one set of metrics.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 //!
 //! The life of a connection. A [`Listener`] accepts it if there is room, in place of one that waits for a
@@ -47,6 +48,7 @@ mod metrics_only;
 mod notify;
 mod origin;
 pub mod page;
+mod parts;
 mod sessions;
 mod strict;
 mod tls;
@@ -64,6 +66,7 @@ pub use self::listener::{Listener, Peer};
 pub use self::metrics::{Metric, MetricKind, Metrics};
 pub use self::notify::{READY, STOPPING, notify};
 pub use self::origin::{NO_PAGES, PAGE_HEADER, is_own_page, may_be_from_page};
+pub use self::parts::{ApiPart, MetricsSource, api};
 pub use self::sessions::{Sessions, session_cookie, set_session_cookie};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};

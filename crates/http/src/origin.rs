@@ -28,20 +28,23 @@ pub fn may_be_from_page(request: &HeaderMap, by_address: bool) -> bool {
 /// asks the server first, and gets no answer.
 pub const PAGE_HEADER: &str = "x-hawser-page";
 
-/// Whether a page made the request that this host serves over plain HTTP, at an address or as `localhost`: a
-/// page whose name was made to lead here is none (DNS rebinding).
+/// Whether a page made the request that this host serves: over plain HTTP at an address or as `localhost`, as a
+/// page whose name was made to lead here is none (DNS rebinding); over `tls` under any name, of which the
+/// server's certificate is the proof.
 #[must_use]
-pub fn is_own_page(request: &HeaderMap) -> bool {
+pub fn is_own_page(request: &HeaderMap, tls: bool) -> bool {
     let text = |name: header::HeaderName| request.get(name)?.to_str().ok();
     let (host, origin) = (text(header::HOST), text(header::ORIGIN));
     let is_same = match (host, origin) {
-        (Some(host), Some(origin)) => origin.strip_prefix("http://") == Some(host),
+        (Some(host), Some(origin)) => {
+            origin.strip_prefix(if tls { "https://" } else { "http://" }) == Some(host)
+        }
         // Browsers send no origin with requests of a page that only look at something on its own site.
         _ => request
             .get("sec-fetch-site")
             .is_some_and(|site| site == "same-origin"),
     };
-    is_same && request.contains_key(PAGE_HEADER) && names_this_host(request)
+    is_same && request.contains_key(PAGE_HEADER) && (tls || names_this_host(request))
 }
 
 /// Refuses requests from web pages; for [`from_fn`](axum::middleware::from_fn).
@@ -114,7 +117,18 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(is_own_page(&request(headers)), expected, "{headers:?}");
+            let is_own = is_own_page(&request(headers), false);
+            assert_eq!(is_own, expected, "{headers:?}");
+        }
+        let named = ("host", "a.example:9091");
+        for (origin, tls, expected) in [
+            ("https://a.example:9091", true, true),
+            ("https://a.example:9091", false, false),
+            ("http://a.example:9091", true, false),
+            ("https://b.example:9091", true, false),
+        ] {
+            let request = request(&[named, page, ("origin", origin)]);
+            assert_eq!(is_own_page(&request, tls), expected, "{origin} {tls}");
         }
     }
 
