@@ -24,7 +24,7 @@ pub use self::acceptor::Acceptor;
 pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, line, listen, request};
 
 /// Maximum number of file descriptors that come with one line.
-const MAX_FDS: usize = 3;
+const MAX_FDS: usize = 4;
 
 /// A kind of service that can be called.
 #[derive(Debug, Clone, Copy)]

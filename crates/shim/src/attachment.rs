@@ -1,5 +1,7 @@
 //! What a carrier works with.
 
+use std::os::fd::OwnedFd;
+
 use hawser_tun::Queue;
 
 use crate::address::Block;
@@ -14,6 +16,8 @@ pub struct Attachment {
     pub captured: Queue,
     /// The sockets of programs whose connections are streams.
     pub handed: HandoverReceiver,
+    /// The end over which the holder lends connections, if it has MPTCP and lends any.
+    pub(crate) lent: Option<OwnedFd>,
     /// The addresses of this host.
     pub own: Block,
     /// Tells this host's sessions from those of other processes with the same key; the same for all

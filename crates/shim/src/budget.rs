@@ -6,8 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::lending::MAX_LOANS;
+use crate::lending::channel::FILES;
+
 /// Descriptors that the rest of the process is left, for sessions, files and devices.
 const RESERVED_FILES: u64 = 128;
+/// Of this number of descriptors, one connection may be lent, which takes [`FILES`] more in the carrier and
+/// fewer in the holder.
+const FILES_PER_LOAN: u64 = 64;
+const MIN_LOANS: u64 = 4;
 /// Descriptors that a connection may take, with those of a carrier in the same process.
 const PER_CONNECTION: u64 = 4;
 /// Bounds of the number of connections, whatever the limit of open files.
@@ -23,14 +30,29 @@ pub(crate) struct Budget {
     warned: Arc<AtomicBool>,
 }
 
+/// Connections that the holder may lend to the carrier at once.
+pub(crate) fn loans() -> usize {
+    loans_of(files()) as usize
+}
+
+fn loans_of(files: u64) -> u64 {
+    (files / FILES_PER_LOAN).clamp(MIN_LOANS, MAX_LOANS as u64)
+}
+
+/// Descriptors that this process may have.
+fn files() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
 /// Held by a connection until its descriptors are closed.
 pub(crate) type Permit = OwnedSemaphorePermit;
 
 impl Budget {
     /// As many connections as the hard limit of open files (`RLIMIT_NOFILE`) has room for.
     pub(crate) fn of_process() -> Self {
-        let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-        let limit = files.saturating_sub(RESERVED_FILES) / PER_CONNECTION;
+        let files = files();
+        let lent = loans_of(files) * FILES as u64;
+        let limit = files.saturating_sub(RESERVED_FILES + lent) / PER_CONNECTION;
         Self::new(limit.clamp(MIN_CONNECTIONS, MAX_CONNECTIONS) as usize)
     }
 

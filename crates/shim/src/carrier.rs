@@ -179,6 +179,7 @@ impl Carrier {
             tag: attachment.tag,
             own: attachment.own,
             queue,
+            lent: attachment.lent,
             packets,
             carrier: options.carrier,
             served: options.served.clone(),

@@ -16,10 +16,10 @@
 //! the carrier says (`carrier`), and one tells it every 30 s which hosts are in use. Two threads run beside
 //! them: `shim-net`, inside the namespace, makes sockets there, and `shim-mptcp` manages the subflows. The
 //! limit of open files bounds the connections. Each keeps up to 16 KiB until the other holder answers, and
-//! then up to 256 KiB in each direction.
+//! then up to 256 KiB in each direction, and up to 64 KiB more in a pipe after a loan (`exchange`).
 //!
 //! There is a lock for what carriers reported (`carrier`), one for the captures (`captures`), one for all
-//! connections (`relays`) and one for the socket of each. None of them is taken under another, and none is
+//! connections (`relays`), one for the socket of each, and one for the loans to a carrier (`lender`). None of them is taken under another, and none is
 //! held across an await. Under that of the captures the kernel changes rules and routes, which takes long;
 //! under the others no call waits.
 
@@ -29,9 +29,11 @@ mod carrier;
 mod device;
 mod enclosed;
 mod error;
+mod exchange;
 mod fail;
 mod incoming;
 mod intake;
+mod lender;
 mod mptcp;
 mod network;
 mod opening;

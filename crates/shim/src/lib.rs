@@ -14,7 +14,7 @@
 //! The life of a connection. The holder accepts a program's connection that it has captured, and asks the
 //! carrier where it goes. The carrier opens a session with the other host if there is none, and answers
 //! once a path is connected. By MPTCP, the holders of both hosts connect to each other and copy the bytes,
-//! and the carriers move the packets. As a stream, the program's socket is handed to the carrier, which
+//! and the carriers move the packets; while little comes, a carrier copies for its holder (`lending`). As a stream, the program's socket is handed to the carrier, which
 //! copies the bytes into frames. Over IP, the holder copies them alone. A connection ends when both
 //! directions have, when one end breaks it, or when its session ends. The limit of open files bounds the
 //! connections of each process; further ones are reset.
@@ -32,6 +32,7 @@ pub mod choice;
 mod ended;
 pub mod handover;
 pub mod holder;
+mod lending;
 pub mod link;
 mod liveness;
 mod lock;

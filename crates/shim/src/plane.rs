@@ -2,11 +2,13 @@
 //! to the TUN queue.
 //!
 //! `shim-out` runs from [`Plane::start`] on if there is MPTCP, and `shim-in` for each socket from
-//! [`Plane::receive`] on. They end when the plane is dropped; when one fails or panics before, the carrier
-//! ends. Tasks of sessions add and remove sessions and lanes. A lane is *added* with its keys, has a *path*
-//! once its session opens it or a datagram of the side that dials shows it, is *up* once a datagram has
-//! arrived, and is *closed* when it is removed. `shim-in` sets the path of the other side's lanes, notes
-//! that lanes are up, and follows the slots under which the other side puts them.
+//! [`Plane::receive`] on. While little comes, the first `shim-in` does the work of `shim-out` (`turn`), and
+//! copies the connections that the holder lends (`rest`, `borrowed`). They end when the plane is dropped;
+//! when one fails or panics before, the carrier ends. Tasks of sessions add and remove sessions and lanes. A
+//! lane is *added* with its keys, has a *path* once its session opens it or a datagram of the side that dials
+//! shows it, is *up* once a datagram has arrived, and is *closed* when it is removed. `shim-in` sets the path
+//! of the other side's lanes, notes that lanes are up, and follows the slots under which the other side puts
+//! them.
 //!
 //! A lane keeps a batch of up to 64 KiB until it is flushed. What has to go over the connection beside it
 //! waits there, up to 1 MiB of segments and 128 KiB of other packets. A session remembers 4096 pairs of
@@ -20,17 +22,21 @@
 //! which does not wait for room; under those of relays and flows, sockets are closed. Nothing is awaited
 //! under any.
 
+mod borrowed;
 pub(crate) mod contacts;
 mod inbound;
 pub(crate) mod lane;
 mod outbound;
 pub(crate) mod packets;
+mod rest;
 mod shared;
 pub(crate) mod table;
+mod turn;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::Instant;
 
@@ -41,15 +47,22 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use self::lane::{LaneKey, LaneTable, NewLane, SealedLane};
 use self::packets::Packets;
+use self::rest::Rest;
 use self::shared::{Shared, read, write};
+use self::turn::Turn;
 use crate::address::{Block, Slot};
 use crate::ended::Watcher;
+use crate::lock::lock;
 use crate::protocol::datagram::FORMAT;
 use crate::protocol::{Epoch, Role, SlotEpoch};
 
 /// The sessions and lanes of this host, and the threads that carry packets between them and the
 /// TUN queue. Dropping it ends the threads.
-pub(crate) struct Plane(Arc<Shared>);
+pub(crate) struct Plane {
+    shared: Arc<Shared>,
+    /// For the first thread that receives.
+    rest: Mutex<Option<Rest>>,
+}
 
 impl Plane {
     /// Starts the thread that sends. Must be called inside a tokio runtime.
@@ -59,6 +72,7 @@ impl Plane {
     pub(crate) fn start(
         queue: Option<Queue>,
         packets: Packets,
+        lent: Option<OwnedFd>,
         own: Block,
         watcher: Watcher,
     ) -> io::Result<Self> {
@@ -71,9 +85,13 @@ impl Plane {
             next_lane: AtomicU64::new(1),
             began: Instant::now(),
             watcher,
+            turn: Turn::new()?,
             stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
-        let plane = Self(Arc::clone(&shared));
+        let plane = Self {
+            rest: Mutex::new(Some(Rest::new(&shared, lent)?)),
+            shared: Arc::clone(&shared),
+        };
         let runtime = tokio::runtime::Handle::current();
         thread::Builder::new()
             .name("shim-out".into())
@@ -93,12 +111,13 @@ impl Plane {
     pub(crate) fn receive(&self, socket: Socket) -> io::Result<Lanes> {
         let (lanes, receiver) = Lanes::new(socket, FORMAT);
         let runtime = tokio::runtime::Handle::current();
-        let (shared, received) = (Arc::clone(&self.0), lanes.clone());
+        let (shared, received) = (Arc::clone(&self.shared), lanes.clone());
+        let rest = lock(&self.rest).take();
         thread::Builder::new()
             .name("shim-in".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                let work = || inbound::run(&shared, &received, receiver);
+                let work = || inbound::run(&shared, &received, receiver, rest);
                 shared.watcher.run("receive packets", work);
             })?;
         Ok(lanes)
@@ -106,46 +125,46 @@ impl Plane {
 
     /// The session with these addresses, which is added if it is new.
     pub(crate) fn session(&self, peer: Block, role: Role) -> Arc<LaneTable> {
-        let mut sessions = write(&self.0.sessions);
+        let mut sessions = write(&self.shared.sessions);
         let table = sessions
             .entry((peer, role))
-            .or_insert_with(|| Arc::new(LaneTable::new(role, self.0.own, peer)));
+            .or_insert_with(|| Arc::new(LaneTable::new(role, self.shared.own, peer)));
         Arc::clone(table)
     }
 
     /// The session that this host has opened with these addresses, if there is one.
     pub(crate) fn client_session(&self, peer: Block) -> Option<Arc<LaneTable>> {
-        let sessions = read(&self.0.sessions);
+        let sessions = read(&self.shared.sessions);
         sessions.get(&(peer, Role::Client)).map(Arc::clone)
     }
 
     /// Takes a packet that came over a connection.
     pub(crate) fn receive_packet(&self, session: &Arc<LaneTable>, packet: &[u8]) {
-        self.0.packets.receive(session, packet);
+        self.shared.packets.receive(session, packet);
     }
 
     /// Removes a session.
     pub(crate) fn remove_session(&self, table: &LaneTable) {
-        self.0.packets.forget(table);
-        write(&self.0.sessions).remove(&(table.peer, table.role));
+        self.shared.packets.forget(table);
+        write(&self.shared.sessions).remove(&(table.peer, table.role));
     }
 
     /// A number that no lane of this process has had.
     pub(crate) fn next_lane(&self) -> LaneKey {
-        LaneKey(self.0.next_lane.fetch_add(1, Ordering::Relaxed))
+        LaneKey(self.shared.next_lane.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Adds a lane, whose path is not known yet.
     pub(crate) fn add(&self, new: NewLane) -> Arc<SealedLane> {
-        let lane = Arc::new(SealedLane::new(new, self.0.began));
+        let lane = Arc::new(SealedLane::new(new, self.shared.began));
         let id = lane.opener().subflow_id();
-        write(&self.0.by_id).insert(id, Arc::clone(&lane));
+        write(&self.shared.by_id).insert(id, Arc::clone(&lane));
         lane
     }
 
     /// Removes a lane from its session. Returns the slots that it carried.
     pub(crate) fn remove(&self, lane: &SealedLane) -> Vec<(Slot, Epoch)> {
-        write(&self.0.by_id).remove(&lane.opener().subflow_id());
+        write(&self.shared.by_id).remove(&lane.opener().subflow_id());
         // First, so that none of its packets that is on its way here puts it under a slot again.
         lane.close();
         lane.table.unbind(lane.key)
@@ -155,7 +174,7 @@ impl Plane {
     pub(crate) fn inject(&self, table: &LaneTable, bound: SlotEpoch, segment: &[u8]) {
         let (source, destination) = table.addresses(bound.slot);
         let mut merger = Merger::new();
-        let mut hand_over = |packet: MergedPacket<'_>| self.0.hand_over(packet);
+        let mut hand_over = |packet: MergedPacket<'_>| self.shared.hand_over(packet);
         match merger.push(source, destination, bound.ecn, segment, &mut hand_over) {
             Ok(()) => merger.flush(hand_over),
             Err(error) => tracing::debug!(%error, "a segment was dropped"),
@@ -166,6 +185,6 @@ impl Plane {
 impl Drop for Plane {
     fn drop(&mut self) {
         // It fails only when it was written to very often.
-        let _ = rustix::io::write(&self.0.stop, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.shared.stop, &1u64.to_ne_bytes());
     }
 }

@@ -1,6 +1,7 @@
 //! This host in its sessions: its key, its connections, its datagrams.
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -88,6 +89,7 @@ pub(crate) struct NewNode {
     pub own: Block,
     /// `None` without MPTCP.
     pub queue: Option<Queue>,
+    pub lent: Option<OwnedFd>,
     /// What carries the connections of this host's programs.
     pub carrier: CarrierKind,
     pub served: Served,
@@ -111,7 +113,7 @@ impl Node {
         if new.queue.is_some() {
             carriers = carriers.with(CarrierKind::Mptcp);
         }
-        let started = Plane::start(new.queue, new.packets, new.own, new.watcher);
+        let started = Plane::start(new.queue, new.packets, new.lent, new.own, new.watcher);
         let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
         let port = new.default_port;
         let scion = Underlay::bind(&new.host, new.listen, port, config.clone(), &plane)?;

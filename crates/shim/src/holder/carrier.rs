@@ -16,6 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::captures::Captures;
 use super::error::HolderError;
+use super::lender::Lender;
 use super::mptcp::Mptcp;
 use super::network::Network;
 use super::opening::CONNECT_TIMEOUT;
@@ -113,6 +114,8 @@ enum Answer {
 struct Attached {
     requests: mpsc::UnboundedSender<ToCarrier>,
     handover: Arc<HandoverSender>,
+    /// Lends it connections, if it has the kernel's MPTCP.
+    lender: Option<Lender>,
 }
 
 impl Carriers {
@@ -151,6 +154,11 @@ impl Carriers {
     /// The kernel's MPTCP.
     pub(super) fn network(&self) -> Option<&Network> {
         self.0.mptcp.network()
+    }
+
+    /// Lends connections to the carrier, if there is one that may have them.
+    pub(super) fn lender(&self) -> Option<Lender> {
+        self.state().carrier.as_ref()?.lender.clone()
     }
 
     /// The connections that are relayed.
@@ -255,6 +263,7 @@ impl Carriers {
         &self,
         mut link: Link<ToCarrier, ToHolder>,
         handover: HandoverSender,
+        lender: Option<Lender>,
     ) -> Result<(), HolderError> {
         {
             let mut state = self.state();
@@ -264,6 +273,7 @@ impl Carriers {
             state.carrier = Some(Attached {
                 requests: link.sender(),
                 handover: Arc::new(handover),
+                lender,
             });
             // Other hosts come back over new lanes.
             let live = state.live.iter_mut();

@@ -2,21 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser_endhost::patience::wait;
 use hawser_mptcp::{Info, TcpState};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use super::carrier::Carriers;
+use super::exchange::Exchange;
 use super::relays::{Failed, New};
 use super::{intake, opening};
 use crate::address::Block;
 use crate::protocol::{Preamble, Role, Status, preamble};
-use crate::relay::{self, IncomingError, connect_server};
+use crate::relay::{self, IncomingError, Watched, connect_server};
 
 /// How long the other side may take to say what it connects to, without the time in which this process
 /// did not run.
@@ -34,7 +33,10 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
         let carriers = carriers.clone();
         tokio::spawn(async move {
             let _permit = permit;
-            let stream = Arc::new(stream);
+            let stream = match Watched::from_tokio(stream) {
+                Ok(stream) => Arc::new(stream),
+                Err(error) => return tracing::warn!(%error, "a connection cannot be watched"),
+            };
             // Later its session may have ended.
             let name = name(&carriers, from);
             let mut ends = None;
@@ -72,7 +74,7 @@ fn when(error: &IncomingError) -> Failed {
 }
 
 /// The numbers of a connection's subflows.
-fn subflows(stream: &TcpStream) -> Vec<u32> {
+fn subflows(stream: &Watched) -> Vec<u32> {
     let info = Info::read(stream).into_iter();
     let numbers = info.flat_map(|info| info.subflows.into_iter().map(|subflow| subflow.number));
     numbers.collect()
@@ -81,7 +83,7 @@ fn subflows(stream: &TcpStream) -> Vec<u32> {
 /// Waits until the other host has joined a connection over another subflow than those `before`, which
 /// ended there with the carrier here. Until then it cannot be told that the connection ends, and later
 /// the kernel knows nothing of it any more.
-async fn joined(stream: &TcpStream, before: &[u32]) {
+async fn joined(stream: &Watched, before: &[u32]) {
     while let Ok(info) = Info::read(stream)
         && !(info.subflows.iter()).any(|subflow| {
             subflow.state == TcpState::Established && !before.contains(&subflow.number)
@@ -123,7 +125,7 @@ fn block(from: SocketAddr) -> Option<Block> {
 }
 
 /// Says why, and ends the connection.
-async fn refuse(stream: &TcpStream, error: &IncomingError) {
+async fn refuse(stream: &Watched, error: &IncomingError) {
     let Some(status) = error.status() else {
         return relay::reset(stream);
     };
@@ -137,7 +139,7 @@ async fn refuse(stream: &TcpStream, error: &IncomingError) {
 }
 
 /// What the other side sends first.
-async fn first_bytes(stream: &TcpStream) -> Result<[u8; preamble::LENGTH], IncomingError> {
+async fn first_bytes(stream: &Watched) -> Result<[u8; preamble::LENGTH], IncomingError> {
     let mut bytes = [0; preamble::LENGTH];
     let read = wait(PREAMBLE_TIMEOUT, relay::read_exact(stream, &mut bytes)).await;
     read.ok_or(IncomingError::Silent)??;
@@ -145,7 +147,7 @@ async fn first_bytes(stream: &TcpStream) -> Result<[u8; preamble::LENGTH], Incom
 }
 
 async fn handle(
-    stream: &Arc<TcpStream>,
+    stream: &Arc<Watched>,
     from: SocketAddr,
     carriers: &Carriers,
     named: &mut Option<Preamble>,
@@ -159,7 +161,7 @@ async fn handle(
     let ends = Preamble::decode(&bytes)?;
     *named = Some(ends);
     let destination = ends.destination;
-    let server = connect_server(&carriers.served(), &ends).await?;
+    let server = Watched::from_tokio(connect_server(&carriers.served(), &ends).await?)?;
     let expected = carriers.relays().expect((block.address(0), Role::Server));
     let relayed = expected.begin(New {
         source: ends.source,
@@ -170,33 +172,21 @@ async fn handle(
     if !carriers.serves(destination) {
         return Err(IncomingError::NotServed { destination });
     }
-    let copied = AtomicU64::new(0);
-    let has_all = AtomicBool::new(false);
-    let mut forth = pin!(async {
-        relay::copy(stream, &server, &copied).await?;
-        has_all.store(true, Ordering::Relaxed);
-        Ok::<_, io::Error>(())
-    });
+    let mut exchange = Exchange::new(&server, stream, &relayed, carriers);
     let relay = async {
-        relay::write_all(stream, &[Status::Connected.to_u8()]).await?;
-        let back = async {
-            relay::copy_bytes(&server, stream, &copied).await?;
-            relayed.finish(stream).await
-        };
-        tokio::try_join!(forth.as_mut(), back)
+        relay::write_all(&**stream, &[Status::Connected.to_u8()]).await?;
+        exchange.run().await
     };
     let result = match relayed.run(relay).await {
-        Ok(done) => done.map(drop).map_err(IncomingError::from),
+        Ok(done) => done.map_err(IncomingError::from),
         Err(_) if !carriers.serves(destination) => {
             Err(IncomingError::NoLongerServed { destination })
         }
         // The program has ended its direction: the server is to have what it sent, and then learns
         // that the connection has ended.
-        Err(end) if relay::has_ended(stream) => {
+        Err(end) if relay::has_ended(&**stream) => {
             let rest = async {
-                if !has_all.load(Ordering::Relaxed) {
-                    forth.await?;
-                }
+                exchange.run_into().await?;
                 relay::delivered(&server).await;
                 Ok::<_, io::Error>(())
             };
@@ -216,6 +206,8 @@ async fn handle(
 mod tests {
     use std::sync::mpsc;
 
+    use tokio::net::TcpStream;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -226,7 +218,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let connecting = TcpStream::connect(listener.local_addr().unwrap());
         let (other, accepted) = tokio::join!(connecting, listener.accept());
-        let (other, (stream, _)) = (other.unwrap(), accepted.unwrap());
+        let other = other.unwrap();
+        let stream = Watched::from_tokio(accepted.unwrap().0).unwrap();
         let reading = tokio::spawn(async move { first_bytes(&stream).await });
         tokio::task::yield_now().await;
         tokio::time::advance(PREAMBLE_TIMEOUT * 10).await;

@@ -8,19 +8,19 @@
 
 use std::io;
 use std::net::Ipv6Addr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::patience::wait;
 use hawser_mptcp::{Info, InfoError};
 use thiserror::Error;
-use tokio::net::TcpStream;
 
 use super::network::Network;
 use super::relays::{End, Failed, Relayed};
 use crate::address::Slot;
 use crate::protocol::{Preamble, Status, preamble};
-use crate::relay;
+use crate::relay::{self, Endpoint, Watched};
 
 /// Most bytes that are written first: one segment on every path.
 const MAX_FIRST_WRITE: usize = 1000;
@@ -71,7 +71,7 @@ impl OutgoingError {
 
 /// A connection that is being opened for `program`.
 pub(super) struct Opening<'a> {
-    program: &'a TcpStream,
+    program: &'a Watched,
     to: Remote<'a>,
     /// What was written to the other holder.
     kept: Vec<u8>,
@@ -92,21 +92,21 @@ impl Remote<'_> {
     ///
     /// # Errors
     /// As the system says.
-    pub(super) async fn connect(self) -> Result<Arc<TcpStream>, OutgoingError> {
+    pub(super) async fn connect(self) -> Result<Arc<Watched>, OutgoingError> {
         let socket = self.network.connect(self.slot, self.peer).await;
         let socket = socket.map_err(OutgoingError::Unreachable)?;
-        Ok(Arc::new(TcpStream::from_std(socket.into())?))
+        Ok(Arc::new(Watched::new(socket)))
     }
 }
 
 /// Whether `stream` is plain TCP, though it began as MPTCP. Known once something has arrived.
-pub(super) fn is_plain_tcp(stream: &TcpStream) -> bool {
+pub(super) fn is_plain_tcp(stream: &impl AsFd) -> bool {
     matches!(Info::read(stream), Err(InfoError::PlainTcp))
 }
 
 impl<'a> Opening<'a> {
     /// Begins with what the program has written so far.
-    pub(super) fn new(program: &'a TcpStream, ends: &Preamble, to: Remote<'a>) -> Self {
+    pub(super) fn new(program: &'a Watched, ends: &Preamble, to: Remote<'a>) -> Self {
         let mut kept = ends.encode().to_vec();
         kept.resize(MAX_FIRST_WRITE, 0);
         let more = program.try_read(&mut kept[preamble::LENGTH..]);
@@ -126,9 +126,9 @@ impl<'a> Opening<'a> {
     /// When the other holder refuses, or does not answer.
     pub(super) async fn open(
         mut self,
-        mut socket: Arc<TcpStream>,
+        mut socket: Arc<Watched>,
         relayed: &Relayed,
-    ) -> Result<Arc<TcpStream>, OutgoingError> {
+    ) -> Result<Arc<Watched>, OutgoingError> {
         for _ in 0..ATTEMPTS {
             if self.attempt(&socket).await? {
                 return Ok(socket);
@@ -142,7 +142,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Whether the server is connected; `false` if the connection is of no use.
-    async fn attempt(&mut self, socket: &TcpStream) -> Result<bool, OutgoingError> {
+    async fn attempt(&mut self, socket: &Watched) -> Result<bool, OutgoingError> {
         let connected = wait(CONNECT_TIMEOUT, socket.writable()).await;
         connected.ok_or(OutgoingError::Silent)??;
         if let Some(error) = socket.take_error()? {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use hawser_capture::original_destination;
@@ -11,11 +11,12 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
+use super::exchange::Exchange;
 use super::intake;
 use super::opening::{Opening, OutgoingError, Remote};
 use super::relays::{Beginning, New};
 use crate::protocol::Preamble;
-use crate::relay;
+use crate::relay::{self, Watched};
 use crate::served;
 
 /// Accepts captured connections at all `listeners`.
@@ -30,8 +31,10 @@ pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
                 let _busy = carriers.relays().busy();
                 let begins = carriers.relays().begin();
                 // Dropped before the above.
-                let stream = stream;
-                handle(&stream, source, &carriers, begins).await;
+                match Watched::from_tokio(stream) {
+                    Ok(stream) => handle(&stream, source, &carriers, begins).await,
+                    Err(error) => tracing::warn!(%error, "a connection cannot be watched"),
+                }
             });
         };
         let refuse = move |source| {
@@ -44,7 +47,7 @@ pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
     }
 }
 
-async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers, begins: Beginning) {
+async fn handle(program: &Watched, source: SocketAddr, carriers: &Carriers, begins: Beginning) {
     let source = canonical(source);
     let destination = original_destination(program).ok().flatten();
     // The other host, once it is known.
@@ -74,7 +77,7 @@ async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers, be
 }
 
 async fn connect(
-    program: &TcpStream,
+    program: &Watched,
     ends: Preamble,
     carriers: &Carriers,
     begins: Beginning,
@@ -118,23 +121,15 @@ async fn connect(
     });
     drop(begins);
     let is_open = AtomicBool::new(false);
-    let written = relayed.written();
     let relay = async {
         let opening = Opening::new(program, &ends, to);
         let socket = opening.open(socket, &relayed).await?;
         is_open.store(true, Ordering::Relaxed);
-        let copied = AtomicU64::new(0);
-        let forth = async {
-            relay::copy_bytes(program, &socket, &copied).await?;
-            relayed.finish(&socket).await?;
-            written.store(true, Ordering::Relaxed);
-            Ok::<_, OutgoingError>(())
-        };
-        let back = async { Ok(relay::copy(&socket, program, &copied).await?) };
-        let relayed = tokio::try_join!(forth, back).map(drop);
-        relayed.inspect_err(|_| relay::reset(&socket))?;
+        let mut exchange = Exchange::new(program, &socket, &relayed, carriers);
+        let relayed = exchange.run().await;
+        relayed.inspect_err(|_| relay::reset(&*socket))?;
         // Until then the connection needs its session.
-        relay::delivered(&socket).await;
+        relay::delivered(&*socket).await;
         Ok(())
     };
     let end = match relayed.run(relay).await {
@@ -152,7 +147,7 @@ async fn connect(
 
 /// Relays a connection that does not go over SCION.
 async fn direct(
-    program: &TcpStream,
+    program: &Watched,
     destination: SocketAddr,
     carriers: &Carriers,
     begins: Beginning,
@@ -161,14 +156,13 @@ async fn direct(
     drop(begins);
     let server = relay::connect(destination).await;
     let server = server.map_err(OutgoingError::Unreachable)?;
-    let copied = AtomicU64::new(0);
     let forth = async {
-        relay::copy(program, &server, &copied).await?;
+        relay::copy(program, &server).await?;
         // The kernel delivers what it has.
         drop(undelivered);
         Ok(())
     };
-    tokio::try_join!(forth, relay::copy(&server, program, &copied))?;
+    tokio::try_join!(forth, relay::copy(&server, program))?;
     Ok(())
 }
 

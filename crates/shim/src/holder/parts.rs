@@ -1,5 +1,6 @@
 //! A holder, put together from its parts.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::capture::{Capture, CaptureOptions, Captured};
 use super::captures::Captures;
 use super::carrier::Carriers;
 use super::error::HolderError;
+use super::lender::Lender;
 use super::mptcp::Mptcp;
 use super::relays::Relays;
 use super::report::ConnectionEvent;
@@ -21,6 +23,7 @@ use crate::address::Block;
 use crate::attachment::Attachment;
 use crate::choice::CarrierKind;
 use crate::handover::{self, HandoverReceiver, HandoverSender};
+use crate::lending::channel;
 use crate::link::Link;
 use crate::report::HolderReport;
 
@@ -84,14 +87,17 @@ impl Holder {
             mptcp,
             captured,
             handover: (sender, receiver),
+            lending,
         } = self.queues()?;
+        let (lender, lent) = lender(lending).map_err(HolderError::system("lend connections"))?;
         let failed = HolderError::system("hand sockets over to the carrier");
         let sender = HandoverSender::new(sender).map_err(&failed)?;
-        self.0.carriers.attach(Link::new(ours), sender)?;
+        self.0.carriers.attach(Link::new(ours), sender, lender)?;
         Ok(Attachment {
             queue: mptcp,
             captured,
             handed: HandoverReceiver::new(receiver).map_err(&failed)?,
+            lent,
             own: self.own(),
             tag: self.0.tag,
             link: Link::new(theirs),
@@ -120,11 +126,13 @@ impl Holder {
             Mptcp::Used(network, _) => Ok(network.queue()?),
             Mptcp::Unused(reason) => Err(reason.clone()),
         };
+        let lending = mptcp.as_ref().ok().map(|_| channel::pair()).transpose();
         let handover = handover::pair();
         Ok(Queues {
             mptcp,
             captured: self.0.carriers.captures().queue()?,
             handover: handover.map_err(HolderError::system("hand sockets over to the carrier"))?,
+            lending: lending.map_err(HolderError::system("lend connections"))?,
         })
     }
 
@@ -173,4 +181,17 @@ pub(super) struct Queues {
     pub(super) captured: Queue,
     /// Both ends for programs' sockets.
     pub(super) handover: (OwnedFd, OwnedFd),
+    /// Both ends over which connections are lent, if there is MPTCP.
+    pub(super) lending: Option<(OwnedFd, OwnedFd)>,
+}
+
+/// The holder's end of a pair over which connections are lent, at work, and the carrier's.
+pub(super) fn lender(
+    pair: Option<(OwnedFd, OwnedFd)>,
+) -> io::Result<(Option<Lender>, Option<OwnedFd>)> {
+    let Some((ours, theirs)) = pair else {
+        return Ok((None, None));
+    };
+    let lender = Lender::new(ours, crate::budget::loans())?;
+    Ok((Some(lender), Some(theirs)))
 }

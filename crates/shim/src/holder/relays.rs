@@ -29,14 +29,13 @@ use std::time::Instant;
 use hawser_kernel::socket;
 use hawser_mptcp::{Info, InfoError, Token};
 use thiserror::Error;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
 pub(super) use self::connection::{Expected, New, Relayed};
 use super::report::{Carried, ConnectionEvent, carried, millis};
 use crate::choice::CarrierKind;
 use crate::protocol::Role;
-use crate::relay;
+use crate::relay::{self, Watched};
 use crate::report::{ConnectionReport, FailureReport, HolderReport, SessionTotals, Totals, now_ms};
 
 /// Most failures that are remembered.
@@ -75,7 +74,7 @@ struct Entry {
     session: Session,
     source: SocketAddr,
     destination: SocketAddr,
-    peer: Arc<TcpStream>,
+    peer: Arc<Watched>,
     began: Instant,
     end: watch::Sender<Option<End>>,
     seen: Seen,
@@ -287,7 +286,7 @@ impl Relays {
     }
 
     /// The connections to other holders, each with its session.
-    pub(super) fn sockets(&self) -> Vec<(Session, Arc<TcpStream>)> {
+    pub(super) fn sockets(&self) -> Vec<(Session, Arc<Watched>)> {
         let state = self.state();
         let all = state.all.values();
         all.map(|entry| (entry.session, Arc::clone(&entry.peer)))
@@ -390,7 +389,7 @@ impl Relays {
 }
 
 /// Whether one side of a connection has ended its direction, the one here if it has `finished`.
-fn is_half_closed(peer: &TcpStream, finished: &AtomicBool) -> bool {
+fn is_half_closed(peer: &Watched, finished: &AtomicBool) -> bool {
     finished.load(Ordering::Acquire) || relay::has_ended(peer)
 }
 
@@ -429,7 +428,7 @@ impl Entry {
 
     /// Reads what the connection carries, and adds to the totals what is new of it.
     fn count(&mut self, totals: &mut BTreeMap<Session, Totals>) -> Result<Carried, InfoError> {
-        let carried = carried(&self.peer)?;
+        let carried = carried(&*self.peer)?;
         // None once the session has ended.
         if let Some(totals) = totals.get_mut(&self.session) {
             self.seen.add(&carried, totals);

@@ -1,10 +1,10 @@
 //! Holder status reports.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use hawser_mptcp::{Info, InfoError, TcpState};
-use tokio::net::TcpStream;
 
 use crate::address::Block;
 use crate::report::{SubflowReport, SubflowState};
@@ -34,7 +34,7 @@ pub(super) struct Carried {
 }
 
 /// What the connection to the other holder carries.
-pub(super) fn carried(peer: &TcpStream) -> Result<Carried, InfoError> {
+pub(super) fn carried(peer: &impl AsFd) -> Result<Carried, InfoError> {
     let info = Info::read(peer)?;
     let slot = |address: SocketAddr| match address {
         SocketAddr::V6(address) => Block::split(*address.ip()).map(|(_, slot)| slot),

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::error::HolderError;
 use super::fail::FailMode;
-use super::parts::{Holder, Queues};
+use super::parts::{Holder, Queues, lender};
 use crate::address::Block;
 use crate::attachment::Attachment;
 use crate::handover::{HandoverReceiver, HandoverSender};
@@ -61,7 +61,7 @@ pub struct AttachOptions {
 
 /// The answer to [`Request::Attach`], which comes with a queue of the TUN device for captured packets,
 /// the end to which programs' sockets are handed over, and, if there is one, a queue of the TUN
-/// device inside the namespace.
+/// device inside the namespace, with the end over which connections are lent.
 #[derive(Debug, Serialize, Deserialize)]
 struct Attached {
     own: Ipv6Addr,
@@ -213,9 +213,14 @@ fn attach_carrier(
         mptcp,
         captured,
         handover: (sender, receiver),
+        lending,
     } = match prepared {
         Ok(queues) => queues,
         Err(error) => return refuse(error.to_string()),
+    };
+    let (lender, lent) = match lender(lending) {
+        Ok(ends) => ends,
+        Err(error) => return refuse(format!("cannot lend connections: {error}")),
     };
     let attached = Attached {
         own: holder.own().address(0),
@@ -224,11 +229,15 @@ fn attach_carrier(
     };
     let mut fds = vec![captured.as_fd(), receiver.as_fd()];
     fds.extend(mptcp.as_ref().ok().map(AsFd::as_fd));
+    // A carrier of an earlier version closes it.
+    fds.extend(lent.as_ref().map(AsFd::as_fd));
     rpc::send(&stream, &Ok::<_, String>(attached), &fds)?;
+    // The carrier's thread must have the only one.
+    drop(lent);
     stream.set_nonblocking(true)?;
     let link = Link::new(UnixStream::from_std(stream)?);
     let sender = HandoverSender::new(sender)?;
-    let attached = holder.0.carriers.attach(link, sender);
+    let attached = holder.0.carriers.attach(link, sender, lender);
     attached.map_err(io::Error::other)
 }
 
@@ -256,6 +265,8 @@ pub fn attach(
         None => Ok(Queue::from(next()?)),
         Some(reason) => Err(reason),
     };
+    // A holder of an earlier version lends nothing.
+    let lent = fds.next().filter(|_| queue.is_ok());
     let (own, _) = Block::split(own).ok_or(AttachError::Incomplete)?;
     stream.set_read_timeout(None)?;
     stream.set_nonblocking(true)?;
@@ -263,6 +274,7 @@ pub fn attach(
         queue,
         captured: Queue::from(captured),
         handed: HandoverReceiver::new(handed)?,
+        lent,
         own,
         tag,
         link: Link::new(UnixStream::from_std(stream)?),

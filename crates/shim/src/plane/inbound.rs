@@ -13,6 +13,7 @@ use hawser_seal::{SubflowId, subflow_id};
 use hawser_session::Sightings;
 use hawser_tun::{MergedPacket, Merger};
 
+use super::rest::Rest;
 use super::shared::{Shared, read};
 use crate::plane::lane::{LaneEvent, SealedLane};
 use crate::protocol::segment::Header;
@@ -21,17 +22,24 @@ use crate::protocol::{DatagramKind, Role, SlotEpoch};
 /// Receives before what was merged is handed over.
 const MAX_RECEIVES: usize = 2;
 
-/// Carries packets until the plane is stopped.
+/// Carries packets until the plane is stopped, and does the `rest` that little traffic needs, if it is this
+/// thread's.
 ///
 /// # Errors
 /// When the socket fails.
-pub(super) fn run(shared: &Shared, lanes: &Lanes, receiver: LaneReceiver) -> io::Result<()> {
+pub(super) fn run(
+    shared: &Shared,
+    lanes: &Lanes,
+    receiver: LaneReceiver,
+    rest: Option<Rest>,
+) -> io::Result<()> {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
     let inbound = Inbound {
         shared,
         lanes,
         receiver,
+        rest,
         last: None,
         scratch: Vec::new(),
         merger: Merger::new(),
@@ -43,6 +51,7 @@ struct Inbound<'a> {
     shared: &'a Shared,
     lanes: &'a Lanes,
     receiver: LaneReceiver,
+    rest: Option<Rest>,
     /// The lane of the previous packet: packets of one lane mostly arrive in a row.
     last: Option<(SubflowId, Arc<SealedLane>)>,
     scratch: Vec<u8>,
@@ -69,12 +78,18 @@ impl Inbound<'_> {
         loop {
             let packets = self.receive()?;
             pace.note(packets, waited);
+            if let Some(rest) = &mut self.rest {
+                rest.work(self.shared, pace.naps())?;
+            }
             let began = Instant::now();
             if pace.naps() {
                 thread::sleep(NAP);
             } else {
                 let socket = self.lanes.socket();
-                socket.wait(self.shared.stop.as_fd(), false, None)?;
+                // The rest has the latter, too.
+                let rest = self.rest.as_ref().map(Rest::as_fd);
+                let also = rest.unwrap_or(self.shared.stop.as_fd());
+                socket.wait(also, false, None)?;
                 // A removed lane must not be kept.
                 self.last = None;
                 if self.shared.is_stopped() {

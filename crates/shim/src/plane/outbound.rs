@@ -3,14 +3,14 @@
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_kernel::pace::{NAP, Pace};
 use hawser_tun::{Packet, Queue, READ_BUFFER};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::shared::{Shared, read};
 use crate::address::Block;
@@ -21,7 +21,15 @@ use crate::protocol::{Role, SlotEpoch};
 /// Packets that are read before all lanes are flushed: an acknowledgement must not wait for long.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// Carries packets until the plane is stopped.
+/// Waits in a row, without naps, after which little comes.
+const QUIET_WAITS: u32 = 100;
+/// Time without a packet after which little comes.
+const QUIET_TIME: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+
+/// Carries packets, when it is this thread's turn, until the plane is stopped.
 ///
 /// # Errors
 /// When the device fails.
@@ -31,15 +39,76 @@ pub(super) fn run(shared: &Shared) -> io::Result<()> {
     let Some(tun) = &shared.queue else {
         return Ok(());
     };
-    let mut buffer = vec![0; READ_BUFFER];
-    let mut touched: Vec<Arc<SealedLane>> = Vec::new();
-    let mut pace = Pace::default();
-    let mut waited = Duration::MAX;
     loop {
+        wait(shared.turn.outbound(), shared, None)?;
+        if shared.is_stopped() {
+            return Ok(());
+        }
+        if shared.turn.take_outbound() {
+            run_busy(shared, tun)?;
+            shared.turn.pass_to_rest();
+        }
+    }
+}
+
+/// Carries packets while much comes, or until the plane is stopped.
+fn run_busy(shared: &Shared, tun: &Queue) -> io::Result<()> {
+    let mut outbound = Outbound::default();
+    let mut waits = 0;
+    while waits < QUIET_WAITS {
+        if outbound.round(shared, tun)? == PACKETS_PER_ROUND {
+            continue;
+        }
+        let began = Instant::now();
+        if outbound.naps() {
+            waits = 0;
+            thread::sleep(NAP);
+        } else {
+            waits += 1;
+            if !wait(tun.as_fd(), shared, Some(&QUIET_TIME))? || shared.is_stopped() {
+                return Ok(());
+            }
+        }
+        outbound.waited = began.elapsed();
+    }
+    Ok(())
+}
+
+/// Reads packets from the device, and gives them to lanes.
+pub(super) struct Outbound {
+    buffer: Vec<u8>,
+    touched: Vec<Arc<SealedLane>>,
+    pace: Pace,
+    /// How long there was nothing to read before the next round.
+    waited: Duration,
+}
+
+impl Default for Outbound {
+    fn default() -> Self {
+        Self {
+            buffer: vec![0; READ_BUFFER],
+            touched: Vec::new(),
+            pace: Pace::default(),
+            waited: Duration::MAX,
+        }
+    }
+}
+
+impl Outbound {
+    /// Whether packets come so fast that a nap is better than a wait for the next one.
+    pub(super) fn naps(&self) -> bool {
+        self.pace.naps()
+    }
+
+    /// Carries up to [`PACKETS_PER_ROUND`] packets. Returns how many.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub(super) fn round(&mut self, shared: &Shared, tun: &Queue) -> io::Result<usize> {
         let mut packets = 0;
         while packets < PACKETS_PER_ROUND {
-            match tun.try_read(&mut buffer) {
-                Ok(packet) => take(shared, &packet, &mut touched),
+            match tun.try_read(&mut self.buffer) {
+                Ok(packet) => take(shared, &packet, &mut self.touched),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Not an IP packet: nothing this host's own kernel sends.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
@@ -47,32 +116,23 @@ pub(super) fn run(shared: &Shared) -> io::Result<()> {
             }
             packets += 1;
         }
-        touched.drain(..).for_each(|lane| lane.flush());
-        if packets == PACKETS_PER_ROUND {
-            continue;
+        self.touched.drain(..).for_each(|lane| lane.flush());
+        if packets < PACKETS_PER_ROUND {
+            self.pace.note(packets, self.waited);
         }
-        pace.note(packets, waited);
-        let began = Instant::now();
-        if pace.naps() {
-            thread::sleep(NAP);
-        } else {
-            wait(tun, shared)?;
-            if shared.is_stopped() {
-                return Ok(());
-            }
-        }
-        waited = began.elapsed();
+        Ok(packets)
     }
 }
 
-/// Blocks until there is a packet, or the plane is stopped.
-fn wait(tun: &Queue, shared: &Shared) -> io::Result<()> {
+/// Blocks until `fd` is readable or the plane is stopped; `false` when neither is after `timeout`.
+fn wait(fd: BorrowedFd<'_>, shared: &Shared, timeout: Option<&Timespec>) -> io::Result<bool> {
     let mut fds = [
-        PollFd::from_borrowed_fd(tun.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(fd, PollFlags::IN),
         PollFd::from_borrowed_fd(shared.stop.as_fd(), PollFlags::IN),
     ];
-    match poll(&mut fds, None) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+    match poll(&mut fds, timeout) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(true),
         Err(error) => Err(error.into()),
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use hawser_seal::SubflowId;
 use hawser_tun::{MergedPacket, Queue};
 
+use super::turn::Turn;
 use crate::address::Block;
 use crate::ended::Watcher;
 use crate::plane::lane::{LaneTable, SealedLane};
@@ -28,6 +29,8 @@ pub(super) struct Shared {
     pub(super) next_lane: AtomicU64,
     pub(super) began: Instant,
     pub(super) watcher: Watcher,
+    /// Who reads the device.
+    pub(super) turn: Turn,
     /// Readable once the threads are to end.
     pub(super) stop: OwnedFd,
 }

@@ -4,14 +4,17 @@ use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use bytes::{Buf, BytesMut};
 use hawser_kernel::socket;
 use hawser_mptcp::BUFFER_LIMIT;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, Shutdown, ipproto, sockopt};
 use tokio::net::{TcpSocket, TcpStream};
+
+use super::endpoint::Endpoint;
 
 /// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
 const CHUNK: usize = 256 << 10;
@@ -39,8 +42,8 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// When one of the connections breaks.
-pub(crate) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -> io::Result<()> {
-    copy_bytes(from, to, copied).await?;
+pub(crate) async fn copy(from: &impl Endpoint, to: &impl Endpoint) -> io::Result<()> {
+    copy_bytes(from, to, &mut BytesMut::new(), |_| {}).await?;
     finish(to)
 }
 
@@ -48,7 +51,7 @@ pub(crate) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -
 ///
 /// # Errors
 /// When the connection is broken.
-pub(crate) fn finish(to: &TcpStream) -> io::Result<()> {
+pub(crate) fn finish(to: &impl AsFd) -> io::Result<()> {
     match rustix::net::shutdown(to, Shutdown::Write) {
         // The other side has closed already.
         Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
@@ -56,31 +59,31 @@ pub(crate) fn finish(to: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// Copies everything that arrives at `from` to `to`.
+/// Copies everything that arrives at `from` to `to`, first of all the `rest` of an earlier call. `on_read`
+/// learns of the bytes of each read. What was read and not written when the future is dropped is `rest`.
 ///
 /// # Errors
 /// When one of the connections breaks.
 pub(crate) async fn copy_bytes(
-    from: &TcpStream,
-    to: &TcpStream,
-    copied: &AtomicU64,
+    from: &impl Endpoint,
+    to: &impl Endpoint,
+    rest: &mut BytesMut,
+    on_read: impl Fn(usize),
 ) -> io::Result<()> {
     let is_mptcp = sockopt::socket_protocol(from)? == Some(ipproto::MPTCP);
     // Whether there is something to read that the kernel has not reported.
     let mut unreported = false;
-    // What `to` had no room for.
-    let mut rest: Vec<u8> = Vec::new();
     loop {
-        let mut written = 0;
-        while written < rest.len() {
+        while !rest.is_empty() {
             to.writable().await?;
-            match to.try_write(&rest[written..]) {
-                Ok(bytes) => written += bytes,
+            match to.try_write(rest) {
+                Ok(bytes) => rest.advance(bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
         }
-        rest = Vec::new();
+        // A connection at rest needs no buffer.
+        *rest = BytesMut::new();
         match is_mptcp {
             true if unreported => tokio::task::yield_now().await,
             true => unreported = wait_for_data(from).await?,
@@ -90,22 +93,18 @@ pub(crate) async fn copy_bytes(
             true => Ok(rustix::net::recv(from, buffer, RecvFlags::DONTWAIT)?.0),
             false => from.try_read(buffer),
         };
-        let bytes = match BUFFER.with_borrow_mut(|buffer| pass(read, to, buffer, &mut rest)) {
+        match BUFFER.with_borrow_mut(|buffer| pass(read, to, buffer, rest)) {
             Ok(0) => return Ok(()),
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                unreported = false;
-                continue;
-            }
+            Ok(bytes) => on_read(bytes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => unreported = false,
             Err(error) => return Err(error),
-        };
-        copied.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
     }
 }
 
 /// Waits until there is something to read on an MPTCP connection. Returns whether the kernel has not
 /// reported that.
-async fn wait_for_data(from: &TcpStream) -> io::Result<bool> {
+async fn wait_for_data(from: &impl Endpoint) -> io::Result<bool> {
     let mut pause = CHECK_INTERVAL.start;
     loop {
         if let Ok(ready) = tokio::time::timeout(pause, from.readable()).await {
@@ -122,9 +121,9 @@ async fn wait_for_data(from: &TcpStream) -> io::Result<bool> {
 /// how many bytes were read.
 fn pass(
     read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
-    to: &TcpStream,
+    to: &impl Endpoint,
     buffer: &mut [u8],
-    rest: &mut Vec<u8>,
+    rest: &mut BytesMut,
 ) -> io::Result<usize> {
     let bytes = read(buffer)?;
     let mut unwritten = &buffer[..bytes];
@@ -145,7 +144,7 @@ fn pass(
 ///
 /// # Errors
 /// [`io::ErrorKind::UnexpectedEof`], or as the system says.
-pub(crate) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+pub(crate) async fn read_exact(from: &impl Endpoint, buffer: &mut [u8]) -> io::Result<()> {
     let mut read = 0;
     while read < buffer.len() {
         from.readable().await?;
@@ -163,7 +162,7 @@ pub(crate) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Resul
 ///
 /// # Errors
 /// As the system says.
-pub(crate) async fn discard(from: &TcpStream) -> io::Result<()> {
+pub(crate) async fn discard(from: &impl Endpoint) -> io::Result<()> {
     loop {
         from.readable().await?;
         match BUFFER.with_borrow_mut(|buffer| from.try_read(buffer)) {
@@ -176,14 +175,14 @@ pub(crate) async fn discard(from: &TcpStream) -> io::Result<()> {
 
 /// Whether everything up to the end of the other side's direction has arrived, or the connection has
 /// ended.
-pub(crate) fn has_ended(from: &TcpStream) -> bool {
+pub(crate) fn has_ended(from: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(from, PollFlags::RDHUP)];
     let at_once = Timespec::default();
     poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether bytes of either direction are still to get through, and none are here to be read.
-pub(crate) fn is_incomplete(stream: &TcpStream) -> bool {
+pub(crate) fn is_incomplete(stream: &impl AsFd) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     let has_bytes =
         rustix::net::recv(stream, &mut [0][..], flags).is_ok_and(|(bytes, _)| bytes > 0);
@@ -193,11 +192,11 @@ pub(crate) fn is_incomplete(stream: &TcpStream) -> bool {
 
 /// Waits until the other end has what was written to `to`, or the connection has ended. What it sends
 /// is dropped.
-pub(crate) async fn delivered(to: &TcpStream) {
+pub(crate) async fn delivered(to: &impl Endpoint) {
     let acknowledged = async {
         let mut pause = POLL_INTERVALS.start;
         while socket::unacknowledged(to).is_ok_and(|left| left > 0)
-            && matches!(to.take_error(), Ok(None))
+            && matches!(sockopt::socket_error(to), Ok(Ok(())))
         {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(POLL_INTERVALS.end);
@@ -213,7 +212,7 @@ pub(crate) async fn delivered(to: &TcpStream) {
 ///
 /// # Errors
 /// As the system says.
-pub(crate) async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) async fn write_all(to: &impl Endpoint, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         to.writable().await?;
         match to.try_write(bytes) {
@@ -226,7 +225,7 @@ pub(crate) async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()
 }
 
 /// Has a connection end with a reset, so that its other end learns of the failure.
-pub(crate) fn reset(stream: &TcpStream) {
+pub(crate) fn reset(stream: &impl AsFd) {
     // It fails only for what is no connection any more.
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }

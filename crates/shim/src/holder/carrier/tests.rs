@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use super::*;
 use crate::handover;
 use crate::holder::relays::New;
+use crate::relay::Watched;
 use std::net::Ipv6Addr;
 
 const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
@@ -17,7 +18,11 @@ fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
     let (end, _) = handover::pair().unwrap();
     let handover = Arc::new(HandoverSender::new(end).unwrap());
     (
-        with_carrier(Some(Attached { requests, handover })),
+        with_carrier(Some(Attached {
+            requests,
+            handover,
+            lender: None,
+        })),
         received,
     )
 }
@@ -49,7 +54,7 @@ async fn a_carrier_takes_the_place_of_one_whose_end_is_not_noticed_yet() {
     let attach = || {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (end, _) = handover::pair().unwrap();
-        let attached = carriers.attach(Link::new(ours), HandoverSender::new(end).unwrap());
+        let attached = carriers.attach(Link::new(ours), HandoverSender::new(end).unwrap(), None);
         attached.map(|()| theirs)
     };
     let killed = attach().unwrap();
@@ -106,10 +111,12 @@ async fn a_session_that_ends_right_after_the_answer_says_why() {
     // Its socket is there only now.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let peer = TcpStream::connect(address).await.unwrap();
+    let peer = Watched::from_tokio(peer).unwrap();
     let relayed = expected.begin(New {
         source: address,
         destination: address,
-        peer: Arc::new(TcpStream::connect(address).await.unwrap()),
+        peer: Arc::new(peer),
     });
     let ended = relayed.run(pending::<()>()).await;
     assert_eq!(ended.map_err(|end| end.reason()), Err("refused".to_owned()));

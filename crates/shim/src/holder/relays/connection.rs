@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_mptcp::{Info, TcpState};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::{End, Entry, Relays, Seen, Session, is_half_closed};
 use crate::holder::report::ConnectionEvent;
 use crate::protocol::Role;
-use crate::relay;
+use crate::relay::{self, Watched};
 
 /// Interval at which it is looked whether a connection has a subflow again.
 const JOIN_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,7 +35,7 @@ pub(in crate::holder) struct New {
     pub source: SocketAddr,
     pub destination: SocketAddr,
     /// The connection to the other holder.
-    pub peer: Arc<TcpStream>,
+    pub peer: Arc<Watched>,
 }
 
 /// A connection that is relayed, until this is dropped.
@@ -44,7 +43,7 @@ pub(in crate::holder) struct Relayed {
     number: u64,
     relays: Relays,
     ended: watch::Receiver<Option<End>>,
-    peer: Mutex<Arc<TcpStream>>,
+    peer: Mutex<Arc<Watched>>,
     finished: Arc<AtomicBool>,
     written: Arc<AtomicBool>,
 }
@@ -119,7 +118,7 @@ impl Relayed {
     ///
     /// # Errors
     /// When the connection is broken.
-    pub(in crate::holder) async fn finish(&self, peer: &TcpStream) -> io::Result<()> {
+    pub(in crate::holder) async fn finish(&self, peer: &Watched) -> io::Result<()> {
         // An error is that of the connection.
         while Info::read(peer).is_ok_and(|info| !has_subflow(&info)) {
             tokio::time::sleep(JOIN_INTERVAL).await;
@@ -137,18 +136,18 @@ impl Relayed {
             let peer = Arc::clone(&self.peer.lock().unwrap_or_else(PoisonError::into_inner));
             let is_cut = is_half_closed(&peer, &self.finished)
                 && Info::read(&*peer).is_ok_and(|info| info.subflows.is_empty())
-                && relay::is_incomplete(&peer);
+                && relay::is_incomplete(&*peer);
             looks = if is_cut { looks + 1 } else { 0 };
         }
     }
 
-    /// To be set once all that the program has sent was written to the other holder.
-    pub(in crate::holder) fn written(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.written)
+    /// All that the program or server has sent was written to the other holder.
+    pub(in crate::holder) fn set_written(&self) {
+        self.written.store(true, Ordering::Relaxed);
     }
 
     /// Puts `peer` in the place of the connection to the other holder.
-    pub(in crate::holder) fn replace(&self, peer: &Arc<TcpStream>) {
+    pub(in crate::holder) fn replace(&self, peer: &Arc<Watched>) {
         if let Some(entry) = self.relays.state().all.get_mut(&self.number) {
             entry.peer = Arc::clone(peer);
             entry.seen = Seen::default();
@@ -160,7 +159,7 @@ impl Relayed {
     /// Has the connection to the other holder end with a reset.
     pub(in crate::holder) fn reset(&self) {
         if let Some(entry) = self.relays.state().all.get(&self.number) {
-            relay::reset(&entry.peer);
+            relay::reset(&*entry.peer);
         }
     }
 

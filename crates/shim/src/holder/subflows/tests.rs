@@ -1,10 +1,10 @@
 use hawser_kernel::namespace::is_privileged;
 use hawser_keys::PeerKey;
 use hawser_mptcp::Subflow;
-use tokio::net::TcpStream;
 
 use super::super::relays::{Expected, New, Relayed};
 use super::*;
+use crate::relay::{Endpoint, Watched};
 
 /// Waits until `is_so`.
 async fn eventually(is_so: impl Fn() -> bool) {
@@ -13,7 +13,7 @@ async fn eventually(is_so: impl Fn() -> bool) {
     }
 }
 
-fn begin(expected: Expected, socket: &Arc<TcpStream>) -> Relayed {
+fn begin(expected: Expected, socket: &Arc<Watched>) -> Relayed {
     let address = "[::1]:1".parse().unwrap();
     expected.begin(New {
         source: address,
@@ -34,8 +34,9 @@ async fn connections_get_subflows_after_the_thread_has_failed() {
     let subflows = Subflows::start(&network, relays.clone()).unwrap();
     let listener = network.listen().unwrap();
     let socket = network.connect(1, own.address(0)).await.unwrap();
-    let socket = Arc::new(TcpStream::from_std(socket.into()).unwrap());
+    let socket = Arc::new(Watched::new(socket));
     let (accepted, _) = listener.accept().await.unwrap();
+    let accepted = Watched::from_tokio(accepted).unwrap();
     // Further subflows are possible from then on.
     for (from, to) in [(&*socket, &accepted), (&accepted, &*socket)] {
         from.writable().await.unwrap();
