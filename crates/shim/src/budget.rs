@@ -11,10 +11,11 @@ use crate::lending::channel::FILES;
 
 /// Descriptors that the rest of the process is left, for sessions, files and devices.
 const RESERVED_FILES: u64 = 128;
-/// Of this number of descriptors, one connection may be lent, which takes [`FILES`] more in the carrier and
-/// fewer in the holder.
+/// Of this number of descriptors, one connection may be lent.
 const FILES_PER_LOAN: u64 = 64;
 const MIN_LOANS: u64 = 4;
+/// Descriptors that a loan takes: those of the carrier, and in the holder the pipes in the place of two watches.
+const PER_LOAN: u64 = FILES as u64 + 2;
 /// Descriptors that a connection may take, with those of a carrier in the same process.
 const PER_CONNECTION: u64 = 4;
 /// Bounds of the number of connections, whatever the limit of open files.
@@ -51,7 +52,7 @@ impl Budget {
     /// As many connections as the hard limit of open files (`RLIMIT_NOFILE`) has room for.
     pub(crate) fn of_process() -> Self {
         let files = files();
-        let lent = loans_of(files) * FILES as u64;
+        let lent = loans_of(files) * PER_LOAN;
         let limit = files.saturating_sub(RESERVED_FILES + lent) / PER_CONNECTION;
         Self::new(limit.clamp(MIN_CONNECTIONS, MAX_CONNECTIONS) as usize)
     }

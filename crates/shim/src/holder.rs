@@ -19,9 +19,9 @@
 //! then up to 256 KiB in each direction, and up to 64 KiB more in a pipe after a loan (`exchange`).
 //!
 //! There is a lock for what carriers reported (`carrier`), one for the captures (`captures`), one for all
-//! connections (`relays`), one for the socket of each, and one for the loans to a carrier (`lender`). None of them is taken under another, and none is
-//! held across an await. Under that of the captures the kernel changes rules and routes, which takes long;
-//! under the others no call waits.
+//! connections (`relays`), one for the socket of each, and one for the loans to a carrier (`lender`). None of
+//! them is taken under another, and none is held across an await. Under that of the captures the kernel
+//! changes rules and routes, which takes long; under the others no call waits.
 
 mod capture;
 mod captures;

@@ -5,6 +5,7 @@ mod bed;
 mod beside;
 mod fail;
 mod gateway;
+mod lent;
 mod paused;
 mod quic;
 mod refused;

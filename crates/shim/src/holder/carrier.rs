@@ -1,7 +1,7 @@
 //! The holder's side of its connection to the carrier, which may come and go.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use hawser_mptcp::BUFFER_LIMIT;
+use hawser_mptcp::{BUFFER_LIMIT, Info};
 use tokio::sync::Notify;
 
 use super::carrier::Carriers;
@@ -24,7 +24,7 @@ use crate::relay::{self, Watched};
 /// Reads in a row after which a connection is lent.
 const CALM_READS: u32 = 16;
 /// Interval at which the kernel is asked whether a lent connection has something to read that it has not
-/// reported ([`hawser_mptcp::has_received`]): at first, and at last.
+/// reported ([`hawser_mptcp::has_received`]): while something arrives, and at last on one at rest.
 const CHECK_INTERVAL: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
 /// How long that may take to be read by the carrier.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
@@ -149,15 +149,17 @@ impl<'a> Exchange<'a> {
         if recall {
             loan.recall();
         }
-        let unreported = unreported(self.peer);
+        let mut looked = Ok(());
         tokio::select! {
             ended = loan.ended() => ended?,
-            // An error is found again by reading.
-            _ = unreported => {
+            unreported = unreported(self.peer) => {
+                looked = unreported;
                 loan.recall();
                 loan.ended().await?;
             }
         }
+        // The kernel reports an error once: what reads next would find the end of the stream in its place.
+        looked?;
         take(&loan.out, &mut self.out.rest)?;
         take(&loan.into, &mut self.into.rest)?;
         self.loan = None;
@@ -205,6 +207,9 @@ async fn receive(
 async fn unreported(peer: &Watched) -> io::Result<()> {
     let mut pause = CHECK_INTERVAL.start;
     let has_received = || hawser_mptcp::has_received(peer, BUFFER_LIMIT as usize);
+    // Of a connection that is broken nothing is known, and the next look says so.
+    let received = || Info::read(peer).ok().map(|info| info.bytes_received);
+    let mut before = received();
     loop {
         tokio::time::sleep(pause).await;
         if has_received()? {
@@ -213,7 +218,13 @@ async fn unreported(peer: &Watched) -> io::Result<()> {
                 return Ok(());
             }
         }
-        pause = (pause * 2).min(CHECK_INTERVAL.end);
+        let now = received();
+        // Where something arrives, something may be stuck.
+        pause = match now == before {
+            true => (pause * 2).min(CHECK_INTERVAL.end),
+            false => CHECK_INTERVAL.start,
+        };
+        before = now;
     }
 }
 
@@ -229,3 +240,6 @@ fn take(pipe: &Pipe, rest: &mut BytesMut) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,22 @@ fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
     )
 }
 
+/// A carrier to which connections are lent, in the place of the one there was.
+pub(in crate::holder) fn set_lender(carriers: &Carriers, lender: Lender) {
+    let (requests, _) = mpsc::unbounded_channel();
+    let (end, _) = handover::pair().unwrap();
+    carriers.state().carrier = Some(Attached {
+        requests,
+        handover: Arc::new(HandoverSender::new(end).unwrap()),
+        lender: Some(lender),
+    });
+}
+
+/// Without captures and without a carrier.
+pub(in crate::holder) fn alone() -> Carriers {
+    with_carrier(None)
+}
+
 fn with_carrier(carrier: Option<Attached>) -> Carriers {
     Carriers(Arc::new(Inner {
         state: Mutex::new(CarriersState {
