@@ -23,6 +23,7 @@ use hawser_endhost::IsdAsn;
 use hawser_kernel::bind::Refused;
 use hawser_mse::Policy;
 use hawser_path::Fingerprint;
+use hawser_utp::{Config as UtpConfig, UtpSocket};
 use rustix::net::sockopt;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -35,7 +36,7 @@ pub use self::transports::{IpTransports, IpTransportsParseError};
 use crate::close::{CloseCode, Closed};
 use crate::metainfo::InfoHash;
 use crate::transport::{Connection, Stream};
-use crate::utp::{UtpDialer, UtpEndpoint};
+use crate::utp::UtpDialer;
 
 /// Longest time in milliseconds that sent data may stay unacknowledged before the connection is
 /// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
@@ -54,7 +55,7 @@ const PORT_ATTEMPTS: usize = 16;
 #[derive(Debug)]
 pub struct Listener {
     tcp: Option<TcpListener>,
-    utp: Option<Arc<UtpEndpoint>>,
+    utp: Option<Arc<UtpSocket>>,
     local: SocketAddr,
 }
 
@@ -92,7 +93,7 @@ impl Listener {
             };
             let port = tcp.as_ref().map_or(addr, |(_, local)| *local);
             let utp = match transports.utp {
-                true => Some(UtpEndpoint::bind(port).await),
+                true => Some(UtpSocket::bind(port, UtpConfig::default())),
                 false => None,
             };
             let utp = match utp.transpose() {
@@ -112,7 +113,7 @@ impl Listener {
                     ),
                 })?,
             };
-            let of_utp = utp.as_ref().map(UtpEndpoint::local_addr);
+            let of_utp = utp.as_ref().map(UtpSocket::local_addr);
             let (tcp, of_tcp) = tcp.unzip();
             return Ok(Self {
                 local: of_tcp.or(of_utp).unwrap_or(addr),
@@ -128,7 +129,7 @@ impl Listener {
     }
 
     /// The socket over which peers connect by uTP.
-    pub(crate) fn utp(&self) -> Option<&Arc<UtpEndpoint>> {
+    pub(crate) fn utp(&self) -> Option<&Arc<UtpSocket>> {
         self.utp.as_ref()
     }
 
@@ -149,7 +150,7 @@ impl Listener {
                     Some(utp) => {
                         let stream = utp.accept().await?;
                         let from = stream.remote_addr();
-                        Ok((Half::utp(stream, Duration::ZERO), from))
+                        Ok((Half::utp(stream), from))
                     }
                     None => pending().await,
                 }

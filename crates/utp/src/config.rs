@@ -41,6 +41,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Lets no more than `backlog` connections wait to be accepted; with 0 peers may open none.
+    #[must_use]
+    pub const fn with_backlog(mut self, backlog: usize) -> Self {
+        self.backlog = backlog;
+        self
+    }
+
     /// Bytes of a segment after the device has refused larger packets: IP packets of 1280 bytes, which every
     /// device takes that carries IPv6, and of 576.
     pub(crate) const SMALLER_PAYLOADS: [usize; 2] = [

@@ -47,7 +47,7 @@ pub enum CloseReason {
 /// What there is to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes were read.
+    /// This number of bytes was read.
     Bytes(usize),
     /// Nothing yet.
     Blocked,
@@ -66,7 +66,7 @@ pub(crate) struct Ids {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The SYN was sent so often; `is_due` says that it is to be sent now.
+    /// The SYN was sent `attempts` times; `is_due` says that it is to be sent now.
     SynSent {
         attempts: u32,
         is_due: bool,

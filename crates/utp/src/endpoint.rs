@@ -262,6 +262,11 @@ impl Endpoint {
         None
     }
 
+    /// Whether [`Self::transmit`] may have something to send.
+    pub fn wants_to_transmit(&self) -> bool {
+        !self.ready.is_empty() || !self.replies.is_empty()
+    }
+
     /// When [`Self::advance`] is to be called; `None` if never.
     pub fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)

@@ -1,7 +1,12 @@
 //! uTP (BEP 29): streams over UDP that give way to other traffic.
 //!
 //! [`Endpoint`] is the protocol without I/O and without a clock: datagrams, calls and the time go in, datagrams
-//! and events come out. It has the connections of one UDP socket.
+//! and events come out. It has the connections of one UDP socket. [`UtpSocket`] is such a socket with its
+//! endpoint, for tokio.
+//!
+//! One task for each socket receives and sends, several datagrams with one system call where the kernel does
+//! that. Streams and that task share the endpoint under a lock that is held for single calls, never at an await;
+//! what they keep is bounded by [`Config`].
 //!
 //! What differs from BEP 29, or is left open there:
 //!
@@ -20,6 +25,7 @@
 mod config;
 mod connection;
 mod delay;
+mod driver;
 mod endpoint;
 mod ledbat;
 mod packet;
@@ -29,6 +35,8 @@ mod send;
 mod sequence;
 #[cfg(test)]
 mod simulation;
+mod socket;
+mod stream;
 
 pub use self::config::Config;
 pub use self::connection::{CloseReason, Read};
@@ -36,3 +44,5 @@ pub use self::endpoint::{ConnectError, Endpoint, Event, Handle, Transmit};
 pub use self::packet::{
     HEADER_LENGTH, Header, MAX_SELECTIVE_LENGTH, Packet, PacketError, PacketKind, SelectiveAck,
 };
+pub use self::socket::UtpSocket;
+pub use self::stream::UtpStream;

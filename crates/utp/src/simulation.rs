@@ -198,7 +198,7 @@ impl Network {
         (0..2).for_each(|at| self.run(at));
     }
 
-    /// Goes on until `time`.
+    /// Runs both hosts until `time`.
     fn pass_until(&mut self, time: Instant) {
         self.go_to(self.now);
         while let Some(next) = self.next(None)

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::half::{Half, why};
 use crate::utp::UtpDialer;
@@ -37,10 +37,9 @@ pub(super) async fn connect(
         return over_tcp.await;
     };
     let over_utp = async {
-        let begun = Instant::now();
         let stream = utp.connect(peer).await;
         let stream = stream.map_err(|e| format!("over uTP: {}", why(&e)))?;
-        Ok(Half::utp(stream, begun.elapsed()))
+        Ok(Half::utp(stream))
     };
     match tcp {
         true => race(over_tcp, UTP_DELAY, over_utp).await,
@@ -78,6 +77,8 @@ async fn race<T>(
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     /// Ends after some milliseconds.

@@ -1,14 +1,13 @@
 //! A stream to an IP peer as the engine reads and writes it.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hawser_kernel::socket::tcp_rtt;
-use librqbit_utp::{UtpStream, UtpStreamReadHalf, UtpStreamWriteHalf};
+use hawser_utp::UtpStream;
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -20,61 +19,7 @@ use crate::transport::Output;
 #[derive(Debug, Clone)]
 pub(super) enum Half {
     Tcp(Arc<TcpStream>),
-    Utp(Arc<UtpHalves>),
-}
-
-/// Both directions of a uTP stream. The locks are held for single calls, never at an await.
-pub(super) struct UtpHalves {
-    read: Mutex<Closable<UtpStreamReadHalf>>,
-    write: Mutex<Closable<UtpStreamWriteHalf>>,
-    /// The time that connecting took; the library does not tell the round-trip time.
-    rtt: Duration,
-}
-
-/// One direction, until it is closed.
-struct Closable<H> {
-    /// `None` once it is closed.
-    half: Option<H>,
-    /// The task that waits for it.
-    waker: Option<Waker>,
-}
-
-impl<H> Closable<H> {
-    fn new(half: H) -> Mutex<Self> {
-        Mutex::new(Self {
-            half: Some(half),
-            waker: None,
-        })
-    }
-
-    /// The direction, for a task that waits for it; `None` once it is closed.
-    fn polled(&mut self, cx: &Context<'_>) -> Option<Pin<&mut H>>
-    where
-        H: Unpin,
-    {
-        match &mut self.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => self.waker = Some(cx.waker().clone()),
-        }
-        self.half.as_mut().map(Pin::new)
-    }
-
-    fn close(&mut self) {
-        self.half = None;
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
-    }
-}
-
-impl fmt::Debug for UtpHalves {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UtpHalves").finish_non_exhaustive()
-    }
-}
-
-fn lock<H>(half: &Mutex<Closable<H>>) -> MutexGuard<'_, Closable<H>> {
-    half.lock().unwrap_or_else(PoisonError::into_inner)
+    Utp(Arc<UtpStream>),
 }
 
 impl Half {
@@ -82,14 +27,8 @@ impl Half {
         Self::Tcp(Arc::new(stream))
     }
 
-    /// A stream that took `rtt` to connect.
-    pub fn utp(stream: UtpStream, rtt: Duration) -> Self {
-        let (read, write) = stream.split();
-        Self::Utp(Arc::new(UtpHalves {
-            read: Closable::new(read),
-            write: Closable::new(write),
-            rtt,
-        }))
+    pub fn utp(stream: UtpStream) -> Self {
+        Self::Utp(Arc::new(stream))
     }
 
     /// The round-trip time, as far as it is known.
@@ -97,7 +36,7 @@ impl Half {
         match self {
             // An error once the connection is closed.
             Self::Tcp(stream) => tcp_rtt(&**stream).unwrap_or_default(),
-            Self::Utp(halves) => halves.rtt,
+            Self::Utp(stream) => stream.rtt().unwrap_or_default(),
         }
     }
 
@@ -108,10 +47,7 @@ impl Half {
                 // Fails if the peer has closed it before.
                 let _ = shutdown(&**stream, Shutdown::Both);
             }
-            Self::Utp(halves) => {
-                lock(&halves.read).close();
-                lock(&halves.write).close();
-            }
+            Self::Utp(stream) => stream.close(),
         }
     }
 }
@@ -124,13 +60,7 @@ impl AsyncRead for Half {
     ) -> Poll<io::Result<()>> {
         let stream = match &*self {
             Self::Tcp(stream) => stream,
-            Self::Utp(halves) => {
-                return match lock(&halves.read).polled(cx) {
-                    Some(read) => read.poll_read(cx, buffer),
-                    // As of a socket that is shut down.
-                    None => Poll::Ready(Ok(())),
-                };
-            }
+            Self::Utp(stream) => return stream.poll_read(cx, buffer),
         };
         loop {
             ready!(stream.poll_read_ready(cx))?;
@@ -151,12 +81,7 @@ impl AsyncWrite for Half {
     ) -> Poll<io::Result<usize>> {
         let stream = match &*self {
             Self::Tcp(stream) => stream,
-            Self::Utp(halves) => {
-                return match lock(&halves.write).polled(cx) {
-                    Some(write) => write.poll_write(cx, bytes),
-                    None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-                };
-            }
+            Self::Utp(stream) => return stream.poll_write(cx, bytes),
         };
         loop {
             ready!(stream.poll_write_ready(cx))?;
@@ -168,21 +93,20 @@ impl AsyncWrite for Half {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The library's flush waits until the peer has acknowledged everything; what is written is sent
-        // without it.
+        // What is written is sent without it.
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &*self {
             Self::Tcp(stream) => {
                 let shut = shutdown(&**stream, Shutdown::Write);
                 Poll::Ready(shut.map_err(io::Error::from))
             }
-            Self::Utp(halves) => match lock(&halves.write).polled(cx) {
-                Some(write) => write.poll_shutdown(cx),
-                None => Poll::Ready(Ok(())),
-            },
+            Self::Utp(stream) => {
+                stream.finish();
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }

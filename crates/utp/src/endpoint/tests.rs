@@ -193,7 +193,7 @@ fn connections_are_bounded_and_a_flood_of_syns_leaves_nothing() {
     let (there, _) = pair.there.accept().unwrap();
     pair.there.write(there, &[0; 5000], pair.now).unwrap();
     assert_eq!(packets(&mut pair.there, pair.now), []);
-    // Answers are no larger than what they answer, and only so many wait.
+    // Answers are no larger than what they answer, and the number that waits is bounded.
     for id in 0..1000 {
         let mut data = Vec::new();
         header(id + 5000, PacketKind::Data).write(&[], &mut data);
@@ -345,4 +345,16 @@ fn no_datagram_panics_and_memory_stays_bounded() {
             events(endpoint);
         }
     });
+}
+
+#[test]
+fn a_connection_that_is_closed_before_its_syn_was_sent_is_gone() {
+    let mut pair = Pair::new(Config::default());
+    let here = pair.connect();
+    pair.here.close(here, pair.now);
+    pair.exchange();
+    assert_eq!((pair.here.kept(), pair.there.kept()), ((0, 0), (0, 0)));
+    let here = pair.connect();
+    pair.exchange();
+    assert!(pair.here.is_connected(here));
 }

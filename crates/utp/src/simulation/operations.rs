@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use proptest::prelude::*;
 
+use super::watch::Watch;
 use super::{Conditions, Network};
 use crate::connection::Read;
 use crate::{CloseReason, Config, Event, Handle};
@@ -202,17 +203,19 @@ fn transfer(case: &Case) {
                 }
             }
         }
-        // A network that loses a quarter may lose each SYN, or its answer.
-        let first = users[0].as_ref().unwrap().handle;
-        if network.hosts[0].endpoint.closed(first) == Some(CloseReason::TimedOut)
-            && users[1].is_none()
-        {
+        // A network that loses a quarter may lose each SYN, or each answer.
+        let first = users[0].as_mut().unwrap();
+        let [here, there] = &mut network.hosts;
+        let is_new = first.written == 0 && first.input.is_empty();
+        if is_new && here.endpoint.closed(first.handle) == Some(CloseReason::TimedOut) {
             attempts += 1;
             assert!(attempts < 10 && case.conditions.iter().any(|it| it.lost > 0));
-            let now = network.now;
-            network.hosts[0].endpoint.close(first, now);
-            users[0].as_mut().unwrap().handle =
-                network.hosts[0].endpoint.connect(peer, now).unwrap();
+            here.endpoint.close(first.handle, network.now);
+            first.handle = here.endpoint.connect(peer, network.now).unwrap();
+            if let Some(accepted) = users[1].take() {
+                there.endpoint.close(accepted.handle, network.now);
+            }
+            network.watch = Some(Watch::default());
         }
         for (at, user) in users.iter_mut().enumerate() {
             if let Some(user) = user {
