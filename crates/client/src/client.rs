@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hawser_http_client::HttpClient;
 use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo, PeerAddr};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::completion;
 use crate::engine::Engine;
 use crate::error::ClientError;
+use crate::fetch::fetch_metainfo;
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
@@ -27,6 +29,8 @@ use crate::view::View;
 const MAX_REQUESTS: usize = 64;
 /// Reports of torrents that may wait for the owner.
 const MAX_EVENTS: usize = 256;
+/// Most `.torrent` files that are fetched at once: each may have 16 MiB. Others wait.
+const MAX_FETCHES: usize = 4;
 
 /// A torrent to add.
 #[derive(Debug, Clone)]
@@ -66,6 +70,8 @@ pub enum Source {
     Metainfo(Vec<u8>),
     /// A magnet link (BEP 9), not checked.
     Magnet(String),
+    /// A URL of HTTP or HTTPS, from which the `.torrent` file is fetched; not checked.
+    Url(String),
 }
 
 /// A torrent that was added, or was there before.
@@ -86,6 +92,9 @@ pub struct Client {
     metainfos: Arc<Mutex<Metainfos>>,
     download_dir: Arc<Path>,
     on_complete: Option<Arc<Path>>,
+    http: HttpClient,
+    /// Fetches of `.torrent` files that may be under way.
+    fetches: Arc<Semaphore>,
 }
 
 impl Client {
@@ -122,6 +131,8 @@ impl Client {
             metainfos: Arc::default(),
             download_dir: download_dir.into(),
             on_complete,
+            http: HttpClient::default(),
+            fetches: Arc::new(Semaphore::new(MAX_FETCHES)),
         };
         (client, task)
     }
@@ -145,7 +156,14 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`]; nothing is added, unless it is [`ClientError::NotSaved`].
-    pub async fn add(&self, new: NewTorrent) -> Result<AddedTorrent, ClientError> {
+    pub async fn add(&self, mut new: NewTorrent) -> Result<AddedTorrent, ClientError> {
+        // Kept until the file is parsed.
+        let mut _place = None;
+        if let Source::Url(url) = &new.source {
+            let place = Arc::clone(&self.fetches).acquire_owned().await;
+            _place = Some(place.map_err(|_| ClientError::Stopping)?);
+            new.source = Source::Metainfo(fetch_metainfo(&self.http, url).await?);
+        }
         let folder = new.folder.clone();
         let folder = folder.unwrap_or_else(|| self.download_dir.to_path_buf());
         // Parsing a large file takes a while.
@@ -389,6 +407,7 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
             files.check(&metainfo).map_err(|error| invalid(&error))?;
             Some(bytes)
         }
+        Source::Url(_) => return Err(invalid(&"a URL must be fetched first")),
         Source::Magnet(link) => {
             let magnet: Magnet = link.parse().map_err(|error| invalid(&error))?;
             // Of a torrent of version 2, the first 20 bytes are the info-hash on the wire (BEP 52).

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::fetch::FetchError;
 use crate::state::StateError;
 use crate::torrents::CommandError;
 
@@ -15,6 +16,9 @@ pub enum ClientError {
     /// What is to be added is not a torrent.
     #[error("{0}")]
     Invalid(String),
+    /// The `.torrent` file at a URL cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
     /// It holds, but is not on disk: saving is tried again.
     #[error("it is done, but cannot be stored now: {0}")]
     NotSaved(String),

@@ -20,6 +20,7 @@ mod completion;
 mod content;
 mod engine;
 mod error;
+mod fetch;
 mod files;
 mod history;
 pub mod http;
@@ -44,6 +45,7 @@ pub use self::choice::{Choice, SeedChoice};
 pub use self::client::{AddedTorrent, Client, NewTorrent, Source};
 pub use self::engine::Engine;
 pub use self::error::ClientError;
+pub use self::fetch::{FETCH_TIMEOUT, FetchError, fetch_torrent, is_url};
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
 };

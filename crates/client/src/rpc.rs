@@ -1,7 +1,7 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
 //! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of peers,
-//! changed trackers, renaming, URLs, groups. A value that changes nothing is
+//! changed trackers, renaming, cookies for URLs, groups. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
 mod change;
@@ -179,14 +179,18 @@ impl Calls for Rpc<'_> {
 
     fn add(&mut self, add: Add) -> Result<Added, CallError> {
         let mut changes = Changes::read(&add.changes, Default::default())?;
-        let is_file = matches!(add.source, hawser_transmission::Source::Metainfo(_));
+        let is_file = !matches!(add.source, hawser_transmission::Source::Magnet(_));
         let source = match add.source {
             hawser_transmission::Source::Metainfo(bytes) => Source::Metainfo(bytes),
             hawser_transmission::Source::Magnet(link) => Source::Magnet(link),
             hawser_transmission::Source::Path(path) => Source::Metainfo(read(&path)?),
-            hawser_transmission::Source::Url { .. } => {
-                return Err(unsupported("fetching a torrent from a URL"));
+            hawser_transmission::Source::Url {
+                cookies: Some(cookies),
+                ..
+            } if !cookies.is_empty() => {
+                return Err(unsupported("fetching a torrent with cookies"));
             }
+            hawser_transmission::Source::Url { url, .. } => Source::Url(url),
         };
         // Indices that are out of range are no error to Transmission.
         if let Source::Metainfo(bytes) = &source

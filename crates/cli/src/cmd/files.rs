@@ -136,8 +136,8 @@ fn no_torrent(file: &Path, error: &Error) -> Failure {
     let schemes = ["http://", "https://", "ftp://"];
     match schemes.iter().any(|scheme| begins_with(&text, scheme)) {
         true => Failure::usage(format!(
-            "{text}: torrents are not fetched from URLs yet: fetch the .torrent file first, for \
-             example with curl -O, and give that"
+            "{text}: this takes a .torrent file: URLs, of http:// and https://, are taken by `hawser get` and \
+             `hawser torrent add`, and curl -O fetches the file"
         )),
         false => unreadable(file, error),
     }

@@ -40,7 +40,7 @@ const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
 pub struct GetArgs {
-    /// The .torrent file, or a magnet link
+    /// The .torrent file, its URL, or a magnet link
     #[arg(value_parser = target())]
     pub torrent: Target,
     /// The folder to download into

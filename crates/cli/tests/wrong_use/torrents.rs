@@ -160,7 +160,7 @@ fn unsupported_torrents_and_missing_files_have_distinct_errors() {
         for magnet in links {
             refused(&with(magnet), 2, &["takes a .torrent file", "`hawser get`"]);
         }
-        refused(&with("https://a.example/x.torrent"), 2, &["URLs", "curl"]);
+        refused(&with("ftp://a.example/x.torrent"), 2, &["URLs", "curl"]);
         refused(&with(&three), 1, &["three.torrent", "version 3"]);
         refused(
             &with("/absent.torrent"),

@@ -305,6 +305,9 @@ pub struct NewTorrent {
     /// A magnet link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub magnet: Option<String>,
+    /// A URL of HTTP or HTTPS, from which the daemon fetches the .torrent file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// The folder for its content, an absolute path; that of the daemon when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,

@@ -18,6 +18,7 @@ use crate::torrents::Bounds;
 
 mod look;
 mod stream;
+mod urls;
 
 /// A daemon on loopback, without peers.
 struct Api {
@@ -229,7 +230,7 @@ async fn requests_that_are_wrong_say_how() {
     let other = "/api/v1/torrents/0123456789abcdef0123456789abcdef01234567";
     let change = format!("PATCH {one}");
     for (first, body, expected, text) in [
-        (&add, json!({}), 400, "either metainfo or magnet"),
+        (&add, json!({}), 400, "one of metainfo, magnet and url"),
         (&add, json!({"metainfo": "?"}), 400, "base64"),
         (&add, json!({"metainfo": "ZGU="}), 400, ""),
         (&add, json!({"magnet": "http://a/"}), 400, "magnet"),

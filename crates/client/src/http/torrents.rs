@@ -21,6 +21,7 @@ use super::describe::{ChangesOne, OfTorrent, Page, Refused};
 use crate::choice::SeedChoice;
 use crate::client::Source;
 use crate::error::ClientError;
+use crate::fetch::FetchError;
 use crate::files::FileChanges;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::settings::{RateChanges, Settings};
@@ -41,6 +42,8 @@ pub(super) fn refused(error: &ClientError) -> JsonError {
         ClientError::Refused(CommandError::Value(_)) | ClientError::Invalid(_) => {
             StatusCode::BAD_REQUEST
         }
+        ClientError::Fetch(FetchError::Url(_)) => StatusCode::BAD_REQUEST,
+        ClientError::Fetch(_) => StatusCode::BAD_GATEWAY,
         ClientError::Refused(_) | ClientError::NotRemoved(_) => StatusCode::CONFLICT,
         ClientError::NotSaved(_) | ClientError::State(_) | ClientError::Stopping => {
             StatusCode::SERVICE_UNAVAILABLE
@@ -82,12 +85,13 @@ pub(super) async fn list(
     Ok(json(StatusCode::OK, &body::Torrents { torrents }))
 }
 
-/// Add a torrent, by its .torrent file or a magnet link
+/// Add a torrent, by its .torrent file, the URL of one, or a magnet link
 #[utoipa::path(
     post, path = "/torrents", operation_id = "add_torrent", request_body = NewTorrent,
     responses(
         (status = 201, description = "It is on disk", body = Torrent),
         (status = 200, description = "It was there before, and stays as it is", body = Torrent),
+        (status = 502, body = ErrorBody, description = "The .torrent file cannot be fetched"),
         Refused, ReadsBody, ChangesOne,
     ),
 )]
@@ -111,13 +115,14 @@ pub(super) async fn add(
 
 /// What a body says of a new torrent.
 fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> {
-    let source = match (new.metainfo, new.magnet) {
-        (Some(text), None) => {
+    let source = match (new.metainfo, new.magnet, new.url) {
+        (Some(text), None, None) => {
             let bytes = BASE64.decode(text.as_bytes());
             Source::Metainfo(bytes.map_err(|error| bad(format!("metainfo: not base64: {error}")))?)
         }
-        (None, Some(link)) => Source::Magnet(link),
-        _ => return Err(bad("give either metainfo or magnet")),
+        (None, Some(link), None) => Source::Magnet(link),
+        (None, None, Some(url)) => Source::Url(url),
+        _ => return Err(bad("give one of metainfo, magnet and url")),
     };
     if new.peers.len() > MAX_PEERS {
         return Err(bad(format!("peers: name at most {MAX_PEERS}")));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use hawser_client::http::body::{Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents};
-use hawser_client::{MAX_PEERS, Method, Remote, RemoteError, parse_hash};
+use hawser_client::{MAX_PEERS, Method, Remote, RemoteError, is_url, parse_hash};
 use hawser_torrent::PeerAddr;
 use serde::Serialize;
 use tokio::time::sleep;
@@ -73,7 +73,9 @@ impl RemoteArgs {
 
 #[derive(clap::Args)]
 pub struct AddArgs {
-    /// The .torrent file, or a magnet link
+    /// The .torrent file, its URL, or a magnet link
+    ///
+    /// The daemon fetches what is at a URL of http:// or https://.
     #[arg(value_parser = source())]
     torrent: Source,
     /// The folder for its content [default: that of the daemon]
@@ -99,12 +101,14 @@ pub struct AddArgs {
 enum Source {
     File(PathBuf),
     Magnet(String),
+    Url(String),
 }
 
 fn source() -> impl TypedValueParser<Value = Source> {
-    OsStringValueParser::new().map(|text| match text.to_str().filter(|text| is_magnet(text)) {
-        Some(link) => Source::Magnet(link.trim().to_owned()),
-        None => Source::File(text.into()),
+    OsStringValueParser::new().map(|text| match text.to_str() {
+        Some(link) if is_magnet(link) => Source::Magnet(link.trim().to_owned()),
+        Some(url) if is_url(url) => Source::Url(url.to_owned()),
+        _ => Source::File(text.into()),
     })
 }
 
@@ -213,12 +217,13 @@ pub fn add(args: &AddArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("--peer: name at most {MAX_PEERS}")));
     }
     match &args.torrent {
-        Source::Magnet(_) if args.selection.is_partial() => {
+        Source::Magnet(_) | Source::Url(_) if args.selection.is_partial() => {
             return Err(Failure::usage(
-                "--files and --exclude: the files of a magnet link are not known yet: add it without, and \
+                "--files and --exclude: the files of a magnet link or URL are not known yet: add it without, and \
                  choose with `hawser torrent files` once it has its metadata",
             ));
         }
+        Source::Url(url) => new.url = Some(url.clone()),
         Source::Magnet(link) => new.magnet = Some(link.clone()),
         Source::File(file) => {
             // The daemon would refuse a wrong one; here its file can be named.

@@ -108,3 +108,48 @@ fn a_program_is_run_once_for_a_completed_download_also_after_a_kill() {
     }
     assert_eq!(fs::read_to_string(&told).unwrap(), line.repeat(2));
 }
+
+/// Serves a `.torrent` file to all that ask, and returns its URL.
+fn serve(torrent: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/data.torrent", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            // It may have left.
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+            let _ = stream.write_all(&torrent);
+        }
+    });
+    url
+}
+
+#[test]
+fn a_torrent_is_downloaded_by_the_url_of_its_file() {
+    let files = Files::new();
+    let (_seeder, ready) = files.seed("127.0.0.1:0");
+    let seed = text(&ready, "listening_tcp");
+    let url = serve(fs::read(files.name("data.torrent")).unwrap());
+    let (_daemon, _) = daemon(&files);
+    object(&files, &["add", &url, "--peer", seed]);
+    object(&files, &["wait", "data"]);
+    assert!(files.same("downloads"));
+
+    let folder = files.name("got");
+    let mut get = Running::start(&["get", &url, "-o", &folder, "--peer", seed, "--json"]);
+    get.json();
+    get.end();
+    assert!(files.same("got"));
+    let refused = command(&["get", "http://127.0.0.1:1/x.torrent", "--peer", seed])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let refused = command(&["torrent", "show", &url]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let reason = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(reason.contains("hawser get"), "{reason}");
+}

@@ -16,8 +16,13 @@ async function base64(file) {
   return btoa(text);
 }
 
-function isLink(text) {
+function isMagnet(text) {
   return /^magnet:\?/i.test(text.trim());
+}
+
+// Of all URLs that are dropped or pasted, only these are likely to be torrents.
+function isLink(text) {
+  return isMagnet(text) || /^https?:\/\/\S+\.torrent(\?\S*)?$/i.test(text.trim());
 }
 
 // Asks how these are added. `given` is files and links that are there already.
@@ -25,7 +30,7 @@ export function addDialog({ files = [], links = [] } = {}) {
   if (!store.signedIn || document.querySelector("dialog[open]")) return;
   const chosen = h("input", { type: "file", accept: ".torrent,application/x-bittorrent", multiple: true });
   const names = files.map((file) => file.name);
-  const link = h("textarea", { rows: 3, spellcheck: "false", placeholder: "magnet:?xt=urn:btih:…" });
+  const link = h("textarea", { rows: 3, spellcheck: "false", placeholder: "magnet:?xt=urn:btih:… or https://…" });
   link.value = links.join("\n");
   const folder = h("input", { spellcheck: "false", placeholder: store.about?.download_dir ?? "" });
   const started = h("input", { type: "checkbox", checked: true });
@@ -35,7 +40,7 @@ export function addDialog({ files = [], links = [] } = {}) {
   const node = h("dialog", { "aria-label": "Add torrents" }, h("form", {},
     h("h2", {}, "Add torrents"),
     names.length ? h("p", { class: "names" }, names.join(", ")) : field("Files", chosen),
-    field("Magnet links", link, { hint: "One a line." }),
+    field("Magnet links or URLs", link, { hint: "One a line." }),
     field("Folder", folder, { hint: "On the host of the daemon; its own when empty." }),
     h("label", { class: "check" }, started, "Start when it is its turn"),
     h("label", { class: "check" }, sequential, "Fetch in the order of the content"),
@@ -49,9 +54,9 @@ export function addDialog({ files = [], links = [] } = {}) {
     const shared = { stopped: !started.checked, sequential: sequential.checked };
     if (folder.value.trim()) shared.folder = folder.value.trim();
     try {
-      const bodies = link.value.split("\n").map((line) => line.trim()).filter(Boolean).map((magnet) => ({ magnet }));
+      const bodies = link.value.split("\n").map((line) => line.trim()).filter(Boolean).map((text) => isMagnet(text) ? { magnet: text } : { url: text });
       for (const file of [...files, ...chosen.files]) bodies.push({ metainfo: await base64(file) });
-      if (!bodies.length) throw new Error("Choose a file, or paste a magnet link");
+      if (!bodies.length) throw new Error("Choose a file, or paste a magnet link or URL");
       let last = null;
       for (const body of bodies) {
         last = await api("POST", "torrents", { ...body, ...shared });
