@@ -43,6 +43,7 @@ pub mod serve;
 pub mod service;
 pub mod shim;
 pub mod simulate;
+pub mod storage;
 pub mod torrent;
 pub mod traceroute;
 pub mod tracker;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_http_client::HttpClient;
 use hawser_magnet::Magnet;
-use hawser_torrent::{InfoHash, Metainfo, PeerAddr};
+use hawser_torrent::{FileOptions, InfoHash, Metainfo, PeerAddr};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +92,7 @@ pub struct Client {
     metainfos: Arc<Mutex<Metainfos>>,
     download_dir: Arc<Path>,
     on_complete: Option<Arc<Path>>,
+    storage: FileOptions,
     http: HttpClient,
     /// Fetches of `.torrent` files that may be under way.
     fetches: Arc<Semaphore>,
@@ -116,7 +117,7 @@ impl Client {
         let (requests, asked) = mpsc::channel(MAX_REQUESTS);
         let (events, happened) = mpsc::channel(MAX_EVENTS);
         let torrents = Torrents::new(bounds, records);
-        let on_complete = engine.on_complete.clone();
+        let (on_complete, storage) = (engine.on_complete.clone(), engine.storage);
         let completions = on_complete.clone().map(|program| {
             completion::start(program, Arc::clone(&state), events.clone(), stop.clone())
         });
@@ -131,6 +132,7 @@ impl Client {
             metainfos: Arc::default(),
             download_dir: download_dir.into(),
             on_complete,
+            storage,
             http: HttpClient::default(),
             fetches: Arc::new(Semaphore::new(MAX_FETCHES)),
         };
@@ -145,6 +147,11 @@ impl Client {
     /// The program that is run for each torrent whose download is complete; `None` for none.
     pub fn on_complete(&self) -> Option<&Path> {
         self.on_complete.as_deref()
+    }
+
+    /// How the files of torrents are put on disk.
+    pub fn storage(&self) -> FileOptions {
+        self.storage
     }
 
     /// Reports that torrents may have changed, other than in numbers.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hawser_store::{Folder, StoreError};
-use hawser_torrent::{Metainfo, part_file};
+use hawser_torrent::{Metainfo, part_file, part_name};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -19,7 +19,13 @@ pub(crate) fn relocate(metainfo: &Metainfo, from: &Path, to: &Path) -> Result<()
     // Each is moved or not: after a crash in between, another call moves the rest.
     move_one(&part_file(metainfo), from, to)?;
     match top(metainfo) {
-        Some(top) => move_one(&top, from, to),
+        Some(top) => {
+            // The only file may have the name of one that is not complete.
+            if let Some(partial) = part_name(&top).filter(|_| !from.join(&top).exists()) {
+                move_one(&partial, from, to)?;
+            }
+            move_one(&top, from, to)
+        }
         None => Ok(()),
     }
 }
@@ -96,6 +102,7 @@ pub(crate) fn delete(metainfo: &Metainfo, folder: &Path) -> Result<(), String> {
     let links = metainfo.links.iter().map(|link| &link.path);
     let (mut folders, mut failure) = (BTreeSet::new(), None);
     let parts = part_file(metainfo);
+    let own: BTreeSet<&Path> = files.clone().map(|path| &**path).collect();
     for path in files.chain(links).chain([&parts]) {
         let parent = path.parent().unwrap_or(Path::new(""));
         folders.extend(
@@ -104,9 +111,19 @@ pub(crate) fn delete(metainfo: &Metainfo, folder: &Path) -> Result<(), String> {
                 .filter(|one| !one.as_os_str().is_empty())
                 .map(Path::to_owned),
         );
-        if let Err(error) = in_parent(&root, path, |folder, name| folder.remove(name)) {
-            failure.get_or_insert(error);
+        let mut remove = |path: &Path| {
+            if let Err(error) = in_parent(&root, path, |folder, name| folder.remove(name)) {
+                failure.get_or_insert(error);
+            }
+        };
+        // A file beside a complete one that has the name of an incomplete one is another's.
+        if let Some(partial) = part_name(path)
+            && folder.join(path).symlink_metadata().is_err()
+            && !own.contains(&*partial)
+        {
+            remove(&partial);
         }
+        remove(path);
     }
     // The innermost first.
     for path in folders.iter().rev() {
@@ -208,5 +225,27 @@ mod tests {
         delete(&metainfo, &folder).unwrap_err();
         assert!(outside.join("inner/a").exists());
         assert!(!folder.join("set/b").exists());
+    }
+
+    #[test]
+    fn files_that_are_not_complete_are_moved_and_deleted_by_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("one"), "content").unwrap();
+        let bytes = create(&from.join("one"), &CreateOptions::default(), |_, _| {}).unwrap();
+        let one = Metainfo::parse(&bytes).unwrap();
+        fs::rename(from.join("one"), from.join("one.part")).unwrap();
+        relocate(&one, &from, &to).unwrap();
+        assert!(to.join("one.part").exists() && !from.join("one.part").exists());
+        delete(&one, &to).unwrap();
+        assert!(!to.join("one.part").exists());
+
+        let set = torrent(&from);
+        fs::rename(from.join("set/b"), from.join("set/b.part")).unwrap();
+        // Beside a complete file it is another's.
+        fs::write(from.join("set/inner/a.part"), "x").unwrap();
+        delete(&set, &from).unwrap();
+        assert!(!from.join("set/b.part").exists() && from.join("set/inner/a.part").exists());
     }
 }

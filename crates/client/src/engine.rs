@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_discovery::PeerFinder;
-use hawser_torrent::{DownloadOptions, Network, SeedLimits, SelectBy, Session};
+use hawser_torrent::{DownloadOptions, FileOptions, Network, SeedLimits, SelectBy, Session};
 
 use crate::completion;
 use crate::run::RunError;
@@ -19,6 +19,7 @@ pub struct Engine {
     /// How peers are found.
     pub(crate) finder: PeerFinder,
     exchanges_peers: bool,
+    pub(crate) storage: FileOptions,
     pub(crate) on_complete: Option<Arc<Path>>,
 }
 
@@ -34,6 +35,7 @@ impl Engine {
             network,
             finder,
             exchanges_peers: true,
+            storage: FileOptions::default(),
             on_complete: None,
         }
     }
@@ -41,6 +43,12 @@ impl Engine {
     /// Sets whether peers name others to each other (BEP 11), unless a torrent is private.
     pub fn with_exchange(mut self, exchanges_peers: bool) -> Self {
         self.exchanges_peers = exchanges_peers;
+        self
+    }
+
+    /// Sets how the files of all torrents are put on disk.
+    pub fn with_storage(mut self, storage: FileOptions) -> Self {
+        self.storage = storage;
         self
     }
 
@@ -73,6 +81,7 @@ impl Engine {
         DownloadOptions {
             exchanges_peers: self.exchanges_peers,
             record: Some(record),
+            storage: self.storage,
             ..options(settings, count)
         }
     }

@@ -293,15 +293,11 @@ impl Calls for Rpc<'_> {
             .unwrap_or_default();
         let folder = self.client.download_dir();
         let done_script = self.client.on_complete();
-        SessionView {
-            done_script: done_script.map_or(String::new(), |path| path.display().to_string()),
-            ..show::session(
-                &bounds,
-                self.addresses,
-                folder,
-                free_space(folder).ok().map(|space| space.free),
-            )
-        }
+        let free = free_space(folder).ok().map(|space| space.free);
+        let mut session = show::session(&bounds, self.addresses, folder, free);
+        session.done_script = done_script.map_or(String::new(), |path| path.display().to_string());
+        session.folders.renames_partial = self.client.storage().part_suffix;
+        session
     }
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {

@@ -100,7 +100,10 @@ impl Job {
         let metainfo = self.metainfo().await?;
         let count = metainfo.files.len();
         let folder = self.record.folder.clone();
-        let options = verify_options(&self.record.settings, count, self.verified_path());
+        let options = DownloadOptions {
+            storage: self.engine.storage,
+            ..verify_options(&self.record.settings, count, self.verified_path())
+        };
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, Vec::new(), options);
         let download = download.map_err(|error| error.to_string())?;

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hawser_torrent::{Metainfo, Phase, Pieces, Progress, Window};
+use hawser_torrent::{Metainfo, Phase, Pieces, Progress, Window, part_name};
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -219,7 +219,7 @@ impl FileReader {
         let read = move || {
             let disk = match disk {
                 Some(disk) => disk,
-                None => Arc::new(File::open(path)?),
+                None => Arc::new(open(&path)?),
             };
             let mut bytes = vec![0; length];
             disk.read_exact_at(&mut bytes, at)?;
@@ -234,6 +234,19 @@ impl FileReader {
             })?;
         self.disk = Some(disk);
         Ok(bytes)
+    }
+}
+
+/// Opens a file by its name, or by that which it has while it is not complete.
+fn open(path: &Path) -> io::Result<File> {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match (File::open(path), part_name(path)) {
+        (Err(error), Some(partial)) if is_missing(&error) => match File::open(partial) {
+            // It may have been completed in between.
+            Err(error) if is_missing(&error) => File::open(path),
+            opened => opened,
+        },
+        (opened, _) => opened,
     }
 }
 

@@ -258,6 +258,9 @@ impl<R: Ranges> Worker<R> {
             }
         };
         let is_right = self.ranges.expected(range) == Some(hash);
+        if is_right {
+            self.files.on_verified(range, &*self.ranges);
+        }
         Ok(DiskEvent::Checked { range, is_right })
     }
 

@@ -15,6 +15,19 @@ pub enum StoreError {
         file = shown(.0)
     )]
     Full(PathBuf),
+    /// The files are to have all their space when they are created, and the disk has less.
+    #[error(
+        "{folder}: the disk has {free} bytes free, and {needed} are to be allocated: free some space, choose another folder, or do not allocate in full",
+        folder = shown(.folder)
+    )]
+    NoSpace {
+        /// The folder of the files.
+        folder: PathBuf,
+        /// Bytes to be allocated.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
     /// The file system or a limit of the process does not allow a file of this length.
     #[error(
         "{path} may not grow to {length} bytes: the file system or a file size limit (ulimit -f) forbids it",

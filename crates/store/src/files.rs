@@ -3,13 +3,15 @@
 mod changes;
 mod selecting;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 pub(crate) use self::changes::Changes;
@@ -18,14 +20,10 @@ use crate::folder::Folder;
 use crate::handles::Handles;
 use crate::layout::{Entry, Layout};
 use crate::mark::Mark;
+use crate::options::{Allocation, BLOCK, FileOptions};
+use crate::partial::{PartialNames, part_name, taken};
 use crate::parts::{Located, PartFile};
 use crate::vectored::{self, Parts, PartsMut};
-
-/// Length in bytes from which space is reserved for a file: smaller ones have few extents anyway.
-const MIN_RESERVED: u64 = 1 << 20;
-
-/// The type of file systems in memory, in `statfs` (`TMPFS_MAGIC`).
-const TMPFS: i64 = 0x0102_1994;
 
 /// The files of a [`Layout`] below one folder. Reads and writes go to positions in the run of bytes
 /// that the files make up; any number of threads may use it at once.
@@ -60,8 +58,10 @@ pub(crate) struct Writable {
     pub folder: Folder,
     /// Identifies the download that the files belong to.
     pub mark: Mark,
-    /// Whether files that are too long are cut instead of refused.
-    overwrite: bool,
+    /// Files that are too long are cut if they may be overwritten, instead of refused.
+    options: FileOptions,
+    /// Which files have `.part` at the end of their names.
+    pub names: PartialNames,
     /// Whether all files were created.
     created: Mutex<bool>,
     /// What is in the part file instead of in a file that is not selected.
@@ -99,14 +99,24 @@ impl Files {
         root: PathBuf,
         layout: Layout,
         mark: Mark,
-        overwrite: bool,
+        options: FileOptions,
         parts: PartFile,
     ) -> Result<Self, StoreError> {
         let folder = Folder::create(&root)?;
         let has_parts = matches!(folder.metadata(&parts.path), Ok(Some(found)) if found.is_file());
+        let (names, taken) = (PartialNames::new(&layout), taken(&layout, &parts.path));
         for (index, entry) in layout.on_disk() {
-            let path = root.join(&entry.path);
-            let found = folder.metadata(&entry.path);
+            let (mut path, mut found) = (root.join(&entry.path), folder.metadata(&entry.path));
+            let partial = part_name(&entry.path).filter(|it| !taken.contains(&**it));
+            if let (Ok(None), Some(partial)) = (&found, partial)
+                && entry.length > 0
+            {
+                let other = folder.metadata(&partial);
+                if options.part_suffix || !matches!(other, Ok(None)) {
+                    names.set_partial(index);
+                    (path, found) = (root.join(partial), other);
+                }
+            }
             if parts.is_skipped(index) {
                 let is_usable = matches!(&found, Ok(Some(found))
                     if found.is_file() && (1..=entry.length).contains(&found.len()));
@@ -119,7 +129,7 @@ impl Files {
                     continue;
                 }
                 Ok(Some(found)) if !found.is_file() => StoreError::NotAFile(path),
-                Ok(Some(found)) if found.len() > entry.length && !overwrite => {
+                Ok(Some(found)) if found.len() > entry.length && !options.overwrite => {
                     StoreError::TooLong {
                         path,
                         found: found.len(),
@@ -132,12 +142,14 @@ impl Files {
             folder.remove_created();
             return Err(refused);
         }
+        drop(taken);
         let changes = Changes::new(layout.entries.len());
         let mut files = Self::read_only(root, layout);
         files.writable = Some(Writable {
             folder,
             mark,
-            overwrite,
+            options,
+            names,
             created: Mutex::new(false),
             parts,
             changes,
@@ -146,8 +158,7 @@ impl Files {
     }
 
     /// Creates every selected file with its full length, then the symbolic links; what exists already stays,
-    /// and files that have their length are not opened. Space is reserved where the disk has
-    /// enough; else the files are sparse until written. Files that did not have their full length
+    /// and files that have their length are not opened. Space is allocated as [`Allocation`] says. Files that did not have their full length
     /// get the mark of an unfinished download. Does nothing on later calls, or if the files are for
     /// reading only.
     ///
@@ -159,6 +170,7 @@ impl Files {
         };
         let mut created = writable.created();
         if !*created {
+            self.refuse_full_disk(writable)?;
             for (index, _) in self.own_files() {
                 self.grow(index, writable)?;
             }
@@ -173,25 +185,71 @@ impl Files {
     /// Creates the file of an entry if there is none, and sets its length if it has another.
     fn grow(&self, index: usize, writable: &Writable) -> Result<(), StoreError> {
         let entry = &self.layout.entries[index];
-        let fits = |length| match writable.overwrite {
+        let fits = |length| match writable.options.overwrite {
             true => length == entry.length,
             false => length >= entry.length,
         };
-        let found = writable.folder.metadata(&entry.path)?;
-        if found.is_some_and(|found| found.is_file() && fits(found.len())) {
+        let place = self.own_place(index);
+        let found = writable.folder.metadata(&place)?;
+        let fits_already = found.is_some_and(|found| found.is_file() && fits(found.len()));
+        if fits_already && !self.lacks_space(index, writable) {
             return Ok(());
         }
-        let file = writable.folder.create_file(&entry.path)?;
+        let file = writable.folder.create_file(&place)?;
         let metadata = file.metadata();
         let metadata = metadata.map_err(|error| self.failed("look at", index, error))?;
         if !fits(metadata.len()) {
             writable.mark.put_on(&file);
             let grown = file.set_len(entry.length);
             grown.map_err(|error| self.failed("grow", index, error))?;
-            reserve(&file, entry.length);
             writable.changes.note(index);
         }
-        Ok(())
+        let (allocation, path) = (writable.options.allocation, self.root.join(&place));
+        match fits_already {
+            // What it was created with stays, unless all of it must have its space.
+            true => Allocation::Full.allocate(&file, &path, entry.length),
+            false => allocation.allocate(&file, &path, entry.length),
+        }
+    }
+
+    /// Whether the file of an entry is to have all its space, and has not.
+    fn lacks_space(&self, index: usize, writable: &Writable) -> bool {
+        self.needed_space(index, writable) > 0
+    }
+
+    /// Bytes that are to be allocated for an entry.
+    fn needed_space(&self, index: usize, writable: &Writable) -> u64 {
+        let is_full = writable.options.allocation == Allocation::Full;
+        if !is_full || writable.names.is_complete(index) {
+            return 0;
+        }
+        let found = std::fs::metadata(self.root.join(self.own_place(index)));
+        let had = found.map_or(0, |found| found.blocks().saturating_mul(BLOCK));
+        self.layout.entries[index].length.saturating_sub(had)
+    }
+
+    /// Refuses a download whose files are to have all their space, if the disk has less.
+    fn refuse_full_disk(&self, writable: &Writable) -> Result<(), StoreError> {
+        let entries = self.own_files();
+        let needed: u64 = entries
+            .map(|(entry, _)| self.needed_space(entry, writable))
+            .fold(0, u64::saturating_add);
+        if needed == 0 {
+            return Ok(());
+        }
+        let disk = rustix::fs::statvfs(&self.root);
+        let disk = disk.map_err(|errno| {
+            StoreError::io("look at the space of", &self.root, io::Error::from(errno))
+        })?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        match free < needed {
+            true => Err(StoreError::NoSpace {
+                folder: self.root.clone(),
+                needed,
+                free,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// The entries on disk that have a file of their own, or get one.
@@ -239,8 +297,10 @@ impl Files {
     pub(crate) fn check_lengths(&self) -> Result<(), StoreError> {
         for (index, entry) in self.own_files() {
             let path = self.path_of(index);
-            let metadata = std::fs::metadata(&path);
-            let metadata = metadata.map_err(|error| StoreError::io("find", &path, error))?;
+            let metadata = self.at_place(index, |place| {
+                let path = self.root.join(place);
+                std::fs::metadata(&path).map_err(|error| StoreError::io("find", &path, error))
+            })?;
             if !metadata.is_file() {
                 return Err(StoreError::NotAFile(path));
             }
@@ -271,10 +331,21 @@ impl Files {
     }
 
     /// The path of the file that has an entry's bytes, relative to the root.
-    fn place_of(&self, entry: usize) -> &Path {
+    pub(crate) fn place_of(&self, entry: usize) -> Cow<'_, Path> {
         match &self.writable {
-            Some(writable) if writable.parts.holds(entry) => &writable.parts.path,
-            _ => &self.layout.entries[entry].path,
+            Some(writable) if writable.parts.holds(entry) => Cow::Borrowed(&writable.parts.path),
+            _ => self.own_place(entry),
+        }
+    }
+
+    /// The path of an entry's own file, also if that does not exist, relative to the root.
+    pub(crate) fn own_place(&self, entry: usize) -> Cow<'_, Path> {
+        let path = &self.layout.entries[entry].path;
+        let writable = self.writable.as_ref();
+        let is_partial = writable.is_some_and(|writable| writable.names.is_partial(entry));
+        match part_name(path).filter(|_| is_partial) {
+            Some(partial) => Cow::Owned(partial),
+            None => Cow::Borrowed(path),
         }
     }
 
@@ -423,14 +494,13 @@ impl Files {
 
     /// Opens the file of an entry for reading, bypassing the cache.
     pub(crate) fn open(&self, entry: usize) -> Result<File, StoreError> {
-        let path = self.place_of(entry);
-        match &self.writable {
+        self.at_place(entry, |path| match &self.writable {
             Some(writable) => writable.folder.read_file(path),
             None => {
                 let path = self.root.join(path);
                 File::open(&path).map_err(|error| StoreError::io("open", &path, error))
             }
-        }
+        })
     }
 
     /// Opens the file of an entry for reading and writing, bypassing the cache. Files for reading
@@ -440,27 +510,9 @@ impl Files {
             Some(writable) if writable.parts.holds(entry) => {
                 writable.folder.create_file(&writable.parts.path)
             }
-            Some(writable) => writable.folder.open_file(&self.layout.entries[entry].path),
+            Some(writable) => writable.folder.open_file(&self.own_place(entry)),
             None => self.open(entry),
         }
-    }
-}
-
-/// Reserves the space of a file of `length` bytes, if the disk has as much: its pieces, which
-/// arrive in any order, then lie in few extents. Bytes not written yet still count as holes.
-fn reserve(file: &File, length: u64) {
-    let Ok(disk) = rustix::fs::fstatfs(file) else {
-        return;
-    };
-    let free = disk.f_bavail.saturating_mul(disk.f_bsize.unsigned_abs());
-    // Memory has no extents, and reserving pages costs about half as much as writing them.
-    if length < MIN_RESERVED || free < length || disk.f_type == TMPFS {
-        return;
-    }
-    let reserved = rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length);
-    if let Err(error) = reserved {
-        // Writes take the space then, and report a full disk.
-        tracing::debug!(%error, "no space is reserved");
     }
 }
 
@@ -478,7 +530,7 @@ pub(crate) mod testing {
             root.to_owned(),
             layout,
             Mark::new(vec![0; 20]),
-            false,
+            FileOptions::default(),
             parts,
         )
     }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
@@ -134,6 +134,28 @@ impl Folder {
     ) -> Result<File, StoreError> {
         let file = self.open(path, flags).map(File::from);
         file.map_err(|errno| self.error(action, path, errno))
+    }
+
+    /// Gives a file another name in its folder, in which nothing may have that. Does nothing if the file does
+    /// not exist.
+    pub(crate) fn rename_file(&self, from: &Path, to: &Path) -> Result<(), StoreError> {
+        let failed = |errno| self.error("rename another file to", to, errno);
+        let folder = match self.open(parent(from), FOLDER) {
+            Err(Errno::NOENT) => return Ok(()),
+            folder => folder.map_err(failed)?,
+        };
+        let (old, new) = (from.file_name(), to.file_name());
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&folder, old, &folder, new, flags) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            // Not every file system can refuse to replace a file.
+            Err(Errno::INVAL | Errno::NOSYS) => match self.metadata(to)? {
+                Some(_) => Err(failed(Errno::EXIST)),
+                None => rustix::fs::renameat(&folder, old, &folder, new).map_err(failed),
+            },
+            Err(errno) => Err(failed(errno)),
+        }
     }
 
     /// Creates a symbolic link; its target is relative to the folder of the link. A link that

@@ -65,19 +65,20 @@ impl Lock {
 
 /// Locks the first file.
 fn lock_first(files: &Files, create: bool) -> Result<Option<Locked>, StoreError> {
-    let (Some(writable), Some((first, entry))) = (&files.writable, files.layout().on_disk().next())
+    let (Some(writable), Some((first, _))) = (&files.writable, files.layout().on_disk().next())
     else {
         return Ok(None);
     };
+    let place = files.own_place(first);
     if !writable.parts.holds(first) {
         let writes = || files.open_for_writing(first);
-        return lock_at(writable, &entry.path, create, writes);
+        return lock_at(writable, &place, create, writes);
     }
     // It may be another's, which is no obstacle.
-    match writable.folder.metadata(&entry.path) {
+    match writable.folder.metadata(&place) {
         Ok(Some(found)) if found.is_file() => {
-            let writes = || writable.folder.open_file(&entry.path);
-            lock_at(writable, &entry.path, false, writes)
+            let writes = || writable.folder.open_file(&place);
+            lock_at(writable, &place, false, writes)
         }
         _ => Ok(None),
     }

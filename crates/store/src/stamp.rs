@@ -3,6 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use crate::error::StoreError;
 use crate::files::Files;
 
 /// The state of a file, as far as it is compared.
@@ -44,7 +45,11 @@ impl Files {
 
     /// The state of the file at an entry's path.
     pub(crate) fn stamp_on_disk(&self, entry: usize) -> Option<Stamp> {
-        std::fs::metadata(self.path_of(entry)).ok().map(Stamp::from)
+        let found = self.at_place(entry, |place| {
+            let path = self.root().join(place);
+            std::fs::metadata(&path).map_err(|error| StoreError::io("look at", &path, error))
+        });
+        found.ok().map(Stamp::from)
     }
 
     /// The state of the file that is open for reading, which may no longer be at its path.

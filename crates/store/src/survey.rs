@@ -184,6 +184,7 @@ mod tests {
     use crate::files::testing::everything;
     use crate::layout::Layout;
     use crate::mark::Mark;
+    use crate::options::FileOptions;
 
     #[test]
     fn without_marks_an_unfinished_download_is_recognized_by_its_holes() {
@@ -195,7 +196,8 @@ mod tests {
         let unfinished = || {
             let root = dir.path().to_owned();
             let (mark, parts) = (Mark::new(vec![1; 20]), everything(&layout()));
-            let files = Files::writable(root, layout(), mark, false, parts).unwrap();
+            let files =
+                Files::writable(root, layout(), mark, FileOptions::default(), parts).unwrap();
             let survey = Survey::of(&files).unwrap();
             survey.is_unfinished(&files).unwrap()
         };

@@ -10,6 +10,7 @@ use crate::files::Files;
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::mark::Mark;
+use crate::options::{Allocation, FileOptions};
 use crate::parts::{PartFile, Slots};
 use crate::range::{Hash, Ranges};
 use crate::stamp::Stamps;
@@ -31,8 +32,8 @@ pub struct Target {
     /// The path of the part file in the folder, which no file of the layout has: what is needed of
     /// files that are not selected is in it. It exists only as long as there is a need for it.
     pub parts: PathBuf,
-    /// Whether files that do not belong to the download are overwritten instead of refused.
-    pub overwrite: bool,
+    /// How the files are put on disk.
+    pub options: FileOptions,
     /// What was verified before: ranges of it whose files have not changed since are not hashed.
     pub trusted: Option<Verified>,
 }
@@ -54,7 +55,7 @@ pub struct Resumed {
 
 impl Target {
     /// Opens and locks the files and verifies their ranges, without changing a file that does not
-    /// belong to the download, unless `overwrite` is set. Calls `each` once for every range, in no
+    /// belong to the download, unless it may be overwritten. Calls `each` once for every range, in no
     /// particular order, with whether it is verified; if `each` returns `false`, ends early with
     /// `None`. What an earlier download left in the part file moves to the files that are selected
     /// now. Blocks until done.
@@ -75,7 +76,7 @@ impl Target {
         let slots = Slots::new(&self.layout, ranges);
         let entries = self.layout.entries.len();
         let parts = PartFile::new(self.parts, slots, entries, &self.skipped);
-        let files = Files::writable(self.root, self.layout, mark, self.overwrite, parts)?;
+        let files = Files::writable(self.root, self.layout, mark, self.options, parts)?;
         let files = Arc::new(files);
         // Locks before verifying, which may take long, but creates nothing yet.
         let mut lock = Lock::acquire(&files, false)?;
@@ -105,7 +106,7 @@ impl Target {
                 None => return Ok(None),
             }
             let is_verified = |index| verified[index as usize];
-            if !self.overwrite {
+            if !self.options.overwrite {
                 let foreign = survey.foreign(&files, ranges, is_verified)?;
                 if let Some(entry) = foreign.first() {
                     return Err(StoreError::Foreign(files.path_of(*entry)));
@@ -118,10 +119,13 @@ impl Target {
             Some(lock) => lock.extend(true)?,
         }
         files.select(|entry| !self.skipped.contains(&entry))?;
+        files.count_missing(ranges, |index| verified[index as usize]);
+        let is_partial = verified.iter().any(|is_verified| !is_verified);
         let verified: Vec<u32> = (0..ranges.count())
             .filter(|index| verified[*index as usize])
             .collect();
-        if !survey.is_empty && !verified.is_empty() {
+        let allocates = is_partial && self.options.allocation == Allocation::Full;
+        if allocates || !survey.is_empty && !verified.is_empty() {
             files.create_all()?;
         }
         Ok(Some(Resumed {
@@ -225,9 +229,11 @@ impl Files {
     /// created.
     ///
     /// # Errors
-    /// If a file is missing, has another length, or cannot be created.
+    /// If a file is missing, has another length, or cannot be created, or something has the name of a file
+    /// that has `.part` at its end.
     pub fn complete(&self) -> Result<Stamps, StoreError> {
         self.create_all()?;
+        self.finish_names()?;
         self.check_lengths()?;
         if let Some(writable) = &self.writable {
             for (entry, _) in self.own_files() {

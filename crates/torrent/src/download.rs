@@ -218,7 +218,7 @@ impl<T: Transport> Job<T> {
             mark,
             skipped: skipped.collect(),
             parts: layout::part_file(&metainfo),
-            overwrite: options.overwrite,
+            options: options.storage,
             trusted: None,
         };
         let known = Known {

@@ -73,7 +73,7 @@ pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};
 pub use hawser_manager::{PathOptions, SelectBy, SelectByParseError};
 pub use hawser_mse::{Policy as EncryptionPolicy, PolicyParseError as EncryptionPolicyParseError};
 pub use hawser_session::SharedPolicy;
-pub use hawser_store::StoreError;
+pub use hawser_store::{Allocation, FileOptions, PART_SUFFIX, StoreError, part_name};
 
 pub use self::dht::DhtContacts;
 pub use self::download::Download;

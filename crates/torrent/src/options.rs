@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hawser_manager::{PathOptions, SelectBy};
 use hawser_path::Select;
+use hawser_store::FileOptions;
 
 use crate::limits::SeedLimits;
 use crate::rate::RateLimits;
@@ -41,9 +42,9 @@ pub struct DownloadOptions {
     /// Whether peers are told of each other, and name others to this side (BEP 11), unless the torrent is
     /// private (BEP 27). It then needs no listed peer either.
     pub exchanges_peers: bool,
-    /// Whether files in the download folder that are not the torrent's (too long, or without any
-    /// right piece) are overwritten instead of refused.
-    pub overwrite: bool,
+    /// How the files are put on disk. Those in the download folder that are not the torrent's (too long, or
+    /// without any right piece) are refused, unless they may be overwritten.
+    pub storage: FileOptions,
     /// A file that keeps what is verified from one run to the next: what has not changed on disk since is not
     /// hashed again. Its folder must exist. `None` to hash everything.
     pub record: Option<PathBuf>,
@@ -72,7 +73,7 @@ impl Default for DownloadOptions {
             uses_web_seeds: true,
             files: Selection::all(),
             exchanges_peers: false,
-            overwrite: false,
+            storage: FileOptions::default(),
             record: None,
             rechecks: false,
             seed: None,

@@ -19,6 +19,7 @@ use super::address::{Listen, listen, tcp};
 use super::find::{self, Dht, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
 use super::quantity::{RateArg, long_duration, rate_or_none};
+use super::storage::StorageArgs;
 use super::{folders, headings, process};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln, plain};
@@ -87,6 +88,8 @@ pub struct DaemonArgs {
     pub no_scion: bool,
     #[command(flatten)]
     pub automation: AutomationArgs,
+    #[command(flatten)]
+    pub storage: StorageArgs,
     #[command(flatten)]
     pub find: FindArgs,
     #[command(flatten)]
@@ -213,6 +216,7 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
         let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
         let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
         let engine = engine(ways, &sockets, dht.as_ref())?;
+        let engine = engine.with_storage(args.storage.options());
         let engine = args.automation.apply(engine)?;
         let addresses = PeerAddresses {
             scion: sockets.addresses.scion,

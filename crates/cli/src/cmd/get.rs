@@ -16,8 +16,8 @@ use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::Config;
 use hawser_topology::parse_rate;
 use hawser_torrent::{
-    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, RateLimits, Resolve, SelectBy,
-    Selection,
+    Download, DownloadOptions, FileOptions, Metainfo, PathOptions, PeerAddr, RateLimits, Resolve,
+    SelectBy, Selection,
 };
 
 use self::report::{Job, OfferedPaths};
@@ -29,6 +29,7 @@ use super::find::{FindArgs, Finding, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::quantity::{bytes, slots};
 use super::select::PathArgs;
+use super::storage::StorageArgs;
 use super::{files, find, headings, policy, process};
 use crate::failure::Failure;
 use crate::out::{errln, plain};
@@ -51,6 +52,8 @@ pub struct GetArgs {
     pub force: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub storage: StorageArgs,
     #[command(flatten)]
     pub peers: PeerArgs,
     #[command(flatten)]
@@ -176,7 +179,10 @@ impl GetArgs {
                 sensing: !self.choosing.no_sensing,
                 ..PathOptions::default()
             },
-            overwrite: self.force,
+            storage: FileOptions {
+                overwrite: self.force,
+                ..self.storage.options()
+            },
             seed: self.seeding.limits(),
             slots: self.serving.slots,
             limits: RateLimits {

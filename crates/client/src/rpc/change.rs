@@ -217,6 +217,9 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
                 Some("to change the folder of downloads while the daemon runs")
             }
             Setting::UsesIncompleteDir(true) => Some("a folder for unfinished downloads"),
+            Setting::RenamesPartial(is_on) if *is_on != session.folders.renames_partial => Some(
+                "to change the names of incomplete files while the daemon runs (--part-suffix)",
+            ),
             Setting::StartsAdded(false) => Some("to add torrents stopped by default"),
             Setting::SequentialAdded(true) => Some("to download all torrents in order"),
             Setting::DefaultTrackers(tiers) if !tiers.is_empty() => {

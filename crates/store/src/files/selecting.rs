@@ -36,9 +36,9 @@ impl Files {
         }
         for entry in others {
             writable.parts.set_skipped(entry, true);
-            let path = &self.layout.entries[entry].path;
+            let path = self.own_place(entry);
             // Nothing was written, so an empty file is there for the lock alone.
-            let is_empty = match writable.folder.metadata(path) {
+            let is_empty = match writable.folder.metadata(&path) {
                 Ok(found) => found.is_none_or(|found| found.len() == 0),
                 Err(_) => false,
             };
@@ -66,15 +66,15 @@ impl Files {
     /// Refuses what is at the path of an entry that has no file yet, unless it belongs to the
     /// download or may be overwritten.
     fn refuse_obstacle(&self, entry: usize, writable: &Writable) -> Result<(), StoreError> {
-        let own = &self.layout.entries[entry];
-        let path: PathBuf = self.root.join(&own.path);
-        let Some(found) = writable.folder.metadata(&own.path)? else {
+        let (own, place) = (&self.layout.entries[entry], self.own_place(entry));
+        let path: PathBuf = self.root.join(&place);
+        let Some(found) = writable.folder.metadata(&place)? else {
             return Ok(());
         };
         if !found.is_file() {
             return Err(StoreError::NotAFile(path));
         }
-        if writable.overwrite || found.len() == 0 {
+        if writable.options.overwrite || found.len() == 0 {
             return Ok(());
         }
         if found.len() > own.length {
@@ -84,7 +84,7 @@ impl Files {
                 expected: own.length,
             });
         }
-        let file = writable.folder.read_file(&own.path)?;
+        let file = writable.folder.read_file(&place)?;
         let is_own = writable.mark.is_on(&file) == Some(true);
         let is_hole = parts::next_data(&file, 0..found.len()).is_none();
         match is_own || is_hole {
@@ -114,14 +114,18 @@ impl Files {
             self.grow(entry, writable)?;
         }
         if let (Some(parts), false) = (&parts, moved.is_empty()) {
-            let file = writable.folder.open_file(&own.path)?;
+            let place = self.own_place(entry);
+            let file = writable.folder.open_file(&place)?;
             for (to, from) in &moved {
                 parts::copy(parts, from.clone(), &file, *to)
-                    .map_err(|error| StoreError::io("write", &self.root.join(&own.path), error))?;
+                    .map_err(|error| StoreError::io("write", &self.root.join(&place), error))?;
             }
         }
         writable.parts.set_held(entry, false);
         self.handles.close(entry);
+        if writable.names.is_complete(entry) {
+            self.finish_name(entry, writable)?;
+        }
         if !moved.is_empty() {
             writable.changes.note(entry);
         }

@@ -1,3 +1,4 @@
+mod partial;
 mod selecting;
 
 use std::fs::{self, Permissions};
@@ -75,7 +76,7 @@ impl ReadOnly {
             mark: vec![1; 20],
             skipped: BTreeSet::new(),
             parts: ".parts".into(),
-            overwrite: false,
+            options: FileOptions::default(),
             trusted: None,
         };
         let pieces = Pieces::of(&content(), RANGE);

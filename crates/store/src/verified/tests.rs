@@ -7,6 +7,7 @@ use sha1::Sha1;
 use tempfile::TempDir;
 
 use super::*;
+use crate::options::FileOptions;
 use crate::range::testing::Pieces;
 use crate::target::{Resumed, Target};
 
@@ -69,7 +70,10 @@ impl World {
             mark: vec![1; 20],
             skipped: self.skipped.clone(),
             parts: ".parts".into(),
-            overwrite: true,
+            options: FileOptions {
+                overwrite: true,
+                ..FileOptions::default()
+            },
             trusted: self.file().read(&self.layout(), &*self.pieces),
         };
         let mut seen = vec![0; self.pieces.count() as usize];

@@ -153,3 +153,34 @@ fn a_torrent_is_downloaded_by_the_url_of_its_file() {
     let reason = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(reason.contains("hawser get"), "{reason}");
 }
+
+#[test]
+fn a_file_has_a_name_of_its_own_until_it_is_complete() {
+    let files = Files::new();
+    let (_seeder, ready) = files.seed("127.0.0.1:0");
+    let relay = Relay::start(text(&ready, "listening_tcp"), SIZE / 2);
+    let (_daemon, _) = daemon_with(&files, &["--part-suffix", "--allocate", "full"]);
+    let torrent = files.name("data.torrent");
+    object(&files, &["add", &torrent, "--peer", &relay.address]);
+    wait_for(&files.path("downloads/data.part"));
+    let deadline = Instant::now() + PATIENCE;
+    let verified = || {
+        let list = object(&files, &["list"]);
+        list["torrents"][0]["content"]["verified_bytes"]
+            .as_u64()
+            .unwrap()
+    };
+    while verified() < SIZE / 4 {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!files.path("downloads/data").exists());
+    object(&files, &["stop", "data"]);
+    object(&files, &["move", "data", &files.name("elsewhere")]);
+    wait_for(&files.path("elsewhere/data.part"));
+    assert!(!files.path("downloads/data.part").exists());
+    object(&files, &["start", "data"]);
+    relay.allowed.store(u64::MAX, Ordering::SeqCst);
+    object(&files, &["wait", "data"]);
+    assert!(files.same("elsewhere") && !files.path("elsewhere/data.part").exists());
+}

@@ -58,7 +58,7 @@ impl World {
                 .filter(|it| !is_selected(*it))
                 .collect(),
             parts: ".parts".into(),
-            overwrite: false,
+            options: FileOptions::default(),
             trusted: None,
         }
     }
@@ -287,7 +287,7 @@ fn ranges_of_padding_alone_need_no_file() {
         mark: vec![1; 20],
         skipped: BTreeSet::from([2]),
         parts: ".parts".into(),
-        overwrite: false,
+        options: FileOptions::default(),
         trusted: None,
     };
     let resumed = target.resume(&Pieces::of(&content, SMALL), |_, _| true);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::State;
-use crate::{Phase, StoreError};
+use crate::{FileOptions, Phase, StoreError};
 
 /// Downloads until about `part` of the content is verified, then drops the download, like a kill.
 async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
@@ -246,7 +246,10 @@ async fn a_foreign_file_is_not_overwritten() {
     for length in [50_000, 300_000] {
         fs::write(&file, vec![5; length]).unwrap();
         let options = DownloadOptions {
-            overwrite: true,
+            storage: FileOptions {
+                overwrite: true,
+                ..FileOptions::default()
+            },
             ..DownloadOptions::default()
         };
         finish(stage.download_with(&host, &[1], options))
