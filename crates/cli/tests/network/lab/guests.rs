@@ -204,12 +204,12 @@ fn namespaces_become_hosts_and_are_left_as_they_were() {
         &host,
         &["ping", B_HOST, "-c", "3", "--interval", "100ms"],
     ));
-    let joined = text(&other, "bootstrap");
-    print(hawser(
-        &second,
-        &other,
-        &["paths", B, "--bootstrap", joined],
-    ));
+    let bootstrap = ["paths", B, "--bootstrap", text(&other, "bootstrap")];
+    let state = tempfile::tempdir().unwrap();
+    let mut joined = hawser(&second, &other, &bootstrap);
+    // What it trusts is kept, and other labs have other keys.
+    joined.env("XDG_STATE_HOME", state.path());
+    print(joined);
     let content = Content::new();
     let on_first = |args: &[&str]| hawser(&first, &host, args);
     let on_second = |args: &[&str]| hawser(&second, &other, args);
@@ -348,12 +348,14 @@ fn hosts_of_the_labs_own_run_programs() {
             .print(&[&["lab", "remove", "host", "web", A], &name[..]].concat());
         assert!(seeder.0.wait().is_ok());
         assert_eq!(listed(&lab), [format!("{A} client false")]);
-        let left = lab
-            .by
-            .command(&[&["lab", "exec", A, "--host", "client"], &name[..]].concat())
-            .args(["--", "sleep", "1000"])
-            .spawn();
-        let mut left = Running(left.unwrap());
+        let exec = ["lab", "exec", A, "--host", "client", "--name", &lab.name];
+        let mut left = lab.by.command(&exec);
+        left.args(["--", "sh", "-c", "echo runs; exec sleep 1000"]);
+        let mut left = Running(left.stdout(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        let out = left.0.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        assert_eq!(line, "runs\n");
         lab.down();
         assert!(left.0.wait().is_ok());
     }
