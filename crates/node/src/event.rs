@@ -1,7 +1,7 @@
 //! What a node reports while it runs.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -97,6 +97,22 @@ pub enum Event {
         interface: u16,
         /// The name, with a port.
         name: String,
+        /// Why.
+        reason: String,
+    },
+    /// This machine lacks an address that links need, and has another one in its place: the coordinator
+    /// is told.
+    Moved {
+        /// The address that is gone.
+        from: IpAddr,
+        /// What takes its place.
+        to: IpAddr,
+    },
+    /// The coordinator did not take another address; this is tried again. Reported once for each
+    /// address.
+    NotMoved {
+        /// The address.
+        to: IpAddr,
         /// Why.
         reason: String,
     },

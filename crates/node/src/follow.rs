@@ -1,6 +1,6 @@
 //! Following a coordinator: what it has is fetched, and what is in force here is reported to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::error::FetchError;
 use crate::event::Event;
 use crate::http::{Ask, Client};
+use crate::moved::Moved;
 
 /// How long a coordinator may wait for a change before it answers that there is none.
 const WAIT: Duration = Duration::from_secs(30);
@@ -45,6 +46,8 @@ pub(crate) enum Update {
     Segments(Vec<u8>),
     /// The addresses of neighbours that are known by names, by interface: all that are known.
     Neighbours(BTreeMap<u16, SocketAddr>),
+    /// The addresses of links that this machine lacks now, with what takes their places.
+    Moved(BTreeSet<Moved>),
 }
 
 /// What became of a version of the configuration.
@@ -301,7 +304,12 @@ async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut 
     }
 }
 
-async fn post(client: &mut Client, path: &str, body: &impl Serialize) -> Result<(), FetchError> {
+/// Sends a report.
+pub(crate) async fn post(
+    client: &mut Client,
+    path: &str,
+    body: &impl Serialize,
+) -> Result<(), FetchError> {
     let ask = Ask {
         method: Method::POST,
         path,

@@ -1,5 +1,6 @@
 //! Running an AS.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,9 @@ use crate::event::Event;
 use crate::folder::Folder;
 use crate::follow::{FailedLink, Follower, Outcome, Update};
 use crate::health::{Facts, HealthReporter, neighbours};
+use crate::http::Client;
 use crate::limits::named;
+use crate::moved::{self, LinkAt, Moved, Substitutes, Watcher};
 use crate::neighbours::{Located, locate};
 use crate::services::Services;
 
@@ -36,6 +39,8 @@ pub struct Options {
     /// The file of the network's segments, or the folder of its parts; `None` for the file in the
     /// folder of the AS, where those of a coordinator are put.
     pub segments: Option<PathBuf>,
+    /// What takes the place of addresses of links that this machine lacks.
+    pub addresses: Substitutes,
     /// Told what [`Health`](crate::Health) answers; `None` if nobody asks.
     pub health: Option<HealthReporter>,
 }
@@ -67,6 +72,9 @@ pub async fn run(
         services: None,
         follower: None,
         neighbours: JoinSet::new(),
+        watcher: JoinSet::new(),
+        links: watch::Sender::new(Vec::new()),
+        lacks_address: false,
         updates,
         deployed: watch::Sender::new(None),
         limits: InForce::default(),
@@ -103,6 +111,13 @@ struct Node {
     follower: Option<Follower>,
     /// The task that resolves the names of neighbours, if any has one.
     neighbours: JoinSet<()>,
+    /// The task that watches the addresses of this machine, if there is a coordinator to be told.
+    watcher: JoinSet<()>,
+    /// The links of the current configuration.
+    links: watch::Sender<Vec<LinkAt>>,
+    /// Whether services have not been started, as an address of links is gone and another one was
+    /// reported.
+    lacks_address: bool,
     updates: Sender<Update>,
     /// What has become of the current version, as soon as that is known.
     deployed: watch::Sender<Option<Outcome>>,
@@ -117,8 +132,17 @@ impl Node {
     async fn work(&mut self, mut updates: Receiver<Update>) -> Result<(), NodeError> {
         // Before the services: what they carry is to be limited from the first packet on.
         self.apply_limits().await;
-        self.start()?;
+        let topology = self.bundle.topology().map_err(InstallError::from)?;
+        let links = moved::links(&topology);
+        // They cannot start until the coordinator has answered.
+        let missing = || moved::missing(&links, &mut BTreeSet::new(), &self.options.addresses);
+        self.lacks_address = self.manifest.coordinator.is_some() && !missing().is_empty();
+        self.links.send_replace(links);
+        if !self.lacks_address {
+            self.start()?;
+        }
         self.follow()?;
+        self.watch_addresses()?;
         self.locate()?;
         loop {
             self.settle();
@@ -203,6 +227,37 @@ impl Node {
             self.neighbours.spawn(locate(located, updates, events));
         }
         Ok(())
+    }
+
+    /// Has the coordinator told of other addresses of this machine.
+    fn watch_addresses(&mut self) -> Result<(), NodeError> {
+        self.watcher = JoinSet::new();
+        if let Some(coordinator) = &self.manifest.coordinator {
+            let (url, ca) = (&coordinator.url, coordinator.ca.as_deref());
+            let watcher = Watcher {
+                client: Client::new(url, &coordinator.token, ca)?,
+                api: format!("/api/host/{}", coordinator.host),
+                links: self.links.subscribe(),
+                substitutes: self.options.addresses.clone(),
+                updates: self.updates.clone(),
+                events: self.events.clone(),
+            };
+            self.watcher.spawn(watcher.watch());
+        }
+        Ok(())
+    }
+
+    /// The addresses of this machine are others.
+    fn moved(&mut self, lacking: &BTreeSet<Moved>) -> Result<(), NodeError> {
+        if !lacking.is_empty() {
+            // Connections to the coordinator may be from an address that is gone.
+            return self.follow();
+        }
+        match std::mem::take(&mut self.lacks_address) && self.services.is_none() {
+            // What was missing is there again.
+            true => self.start(),
+            false => Ok(()),
+        }
     }
 
     fn segments(&self) -> PathBuf {
@@ -343,6 +398,12 @@ impl Node {
                     self.tell(Event::NotInstalled { reason });
                 }
             }
+            Update::Moved(lacking) => {
+                if let Err(error) = self.moved(&lacking) {
+                    let reason = error.to_string();
+                    self.tell(Event::NotInstalled { reason });
+                }
+            }
             Update::Segments(bytes) => match self.folder.write_segments(&bytes) {
                 Ok(()) => self.tell(Event::Segments),
                 Err(error) => {
@@ -371,6 +432,8 @@ impl Node {
         let reload = matches!(change, ServiceChange::Underlay | ServiceChange::Topology);
         let topology = bundle.topology().map_err(InstallError::from)?;
         let coordinator = manifest.coordinator != self.manifest.coordinator;
+        self.links.send_replace(moved::links(&topology));
+        self.lacks_address = false;
         (self.bundle, self.manifest) = (bundle, manifest);
         let version = self.manifest.version;
         self.limits_backoff.reset();
@@ -398,6 +461,7 @@ impl Node {
         self.folder.forget_others(&used)?;
         if coordinator {
             self.follow()?;
+            self.watch_addresses()?;
         }
         Ok(())
     }
@@ -405,6 +469,7 @@ impl Node {
     async fn end(mut self) {
         self.follower = None;
         self.neighbours.abort_all();
+        self.watcher.abort_all();
         if let Some(services) = self.services.take() {
             services.stop().await;
         }

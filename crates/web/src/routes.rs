@@ -53,6 +53,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         .routes(routes!(configuration::segments))
         .routes(routes!(reports::deployed))
         .routes(routes!(reports::usage))
+        .routes(routes!(reports::address))
         .routes(routes!(metrics::metrics))
 }
 

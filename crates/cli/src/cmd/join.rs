@@ -4,7 +4,7 @@ mod report;
 
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,18 +15,22 @@ use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
 use hawser_http::Listener;
 use hawser_kernel::bind::Refused;
 use hawser_limit::{Enforcer, KernelEnforcer, Limiter, Limits, Scope};
-use hawser_node::{Event, Folder, Health, Options};
+use hawser_node::{Event, Folder, Health, Options, Substitutes};
 use hawser_topology::{IsdAsn, as_folder};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use self::report::{Joined, show};
-use super::{files, folders, init, print, process};
+use super::{files, folders, headings, init, print, process};
 use crate::failure::{Doing, Failure};
 
 /// How long it is held back that a service ended.
 const HOLD: Duration = Duration::from_millis(200);
+
+/// The environment variable in place of `--address`: that of a pod comes by the Downward API of Kubernetes
+/// (`status.podIPs`).
+const ADDRESS: &str = "HAWSER_ADDRESS";
 
 #[derive(Subcommand)]
 pub enum AsCommand {
@@ -51,6 +55,12 @@ pub struct JoinArgs {
     /// paths; 503 and what is missing otherwise
     #[arg(long, value_name = "ADDR", value_parser = probed_at)]
     pub listen: Option<SocketAddr>,
+    /// The address that links get when this machine lacks theirs, as after DHCP: one of each family,
+    /// or `auto` for that of the route to the neighbour. When not given: `auto`, but only for an
+    /// address that was there since this runs
+    #[arg(long = "address", value_name = "IP", value_delimiter = ',', value_parser = own_address,
+        help_heading = headings::RARE, hide_short_help = true)]
+    pub addresses: Vec<OwnAddress>,
     /// Unpack the archive, and end without running the AS
     #[arg(long)]
     pub unpack: bool,
@@ -72,6 +82,39 @@ pub fn run(command: AsCommand) -> Result<ExitCode, Failure> {
 fn probed_at(text: &str) -> Result<SocketAddr, String> {
     let wrong = |_| "write IP:PORT, for example 0.0.0.0:8080".to_owned();
     text.parse().map_err(wrong)
+}
+
+/// An address of `--address`; `None` for that of the route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnAddress(Option<IpAddr>);
+
+fn own_address(text: &str) -> Result<OwnAddress, String> {
+    match text.trim() {
+        "auto" => Ok(OwnAddress(None)),
+        ip => (ip.parse().map(|ip| OwnAddress(Some(ip))))
+            .map_err(|_| "write an IP address, for example 192.0.2.1, or auto".to_owned()),
+    }
+}
+
+/// What takes the place of addresses that this machine lacks: by `--address`, or else by the environment
+/// variable.
+fn substitutes(given: Vec<OwnAddress>, variable: Option<&str>) -> Result<Substitutes, Failure> {
+    let all = match variable.map(str::trim) {
+        Some(text) if given.is_empty() && !text.is_empty() => {
+            let read: Result<Vec<_>, _> = text.split(',').map(own_address).collect();
+            read.map_err(|error| Failure::usage(format_args!("{ADDRESS} is {text:?}: {error}")))?
+        }
+        _ => given,
+    };
+    let always = !all.is_empty();
+    let given: Vec<IpAddr> = all.into_iter().filter_map(|address| address.0).collect();
+    let count = |of: fn(&IpAddr) -> bool| given.iter().filter(|ip| of(ip)).count();
+    match count(IpAddr::is_ipv4) > 1 || count(IpAddr::is_ipv6) > 1 {
+        true => Err(Failure::usage(
+            "as join: --address: give at most one IPv4 and one IPv6 address",
+        )),
+        false => Ok(Substitutes { given, always }),
+    }
 }
 
 /// The socket on which probes are answered, which is bound before the AS is announced.
@@ -101,9 +144,11 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
         state,
         segments,
         listen,
+        addresses,
         unpack,
         json,
     } = args;
+    let addresses = substitutes(addresses, std::env::var(ADDRESS).ok().as_deref())?;
     files::check_input(&archive)?;
     let segments = match segments {
         Some(path) => {
@@ -154,6 +199,7 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
         program: process::program()?,
         limits,
         segments,
+        addresses,
         health: Some(reporter),
     };
     runtime.block_on(async {
@@ -211,4 +257,32 @@ fn read(path: &Path) -> Result<Bundle, Failure> {
 /// The folder of an AS when none is named.
 fn default_dir(isd_as: IsdAsn) -> Result<PathBuf, Failure> {
     Ok(folders::state("as")?.join(as_folder(isd_as)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_the_flag_or_else_of_the_variable() {
+        let of = |given: &[&str], variable: Option<&str>| {
+            let given = given.iter().map(|text| own_address(text).unwrap());
+            substitutes(given.collect(), variable).map(|found| {
+                let given: Vec<String> = found.given.iter().map(ToString::to_string).collect();
+                (given.join(" "), found.always)
+            })
+        };
+        let is = |ips: &str, always| (ips.to_owned(), always);
+        assert_eq!(of(&[], None).unwrap(), is("", false));
+        assert_eq!(of(&[], Some("")).unwrap(), is("", false));
+        assert_eq!(of(&[], Some("auto")).unwrap(), is("", true));
+        let both = of(&[], Some("10.0.0.1, fd00::1")).unwrap();
+        assert_eq!(both, is("10.0.0.1 fd00::1", true));
+        assert_eq!(
+            of(&["10.0.0.2"], Some("10.0.0.1")).unwrap(),
+            is("10.0.0.2", true)
+        );
+        assert!(of(&[], Some("eth0")).is_err());
+        assert!(of(&[], Some("10.0.0.1,10.0.0.2")).is_err());
+    }
 }

@@ -2,6 +2,7 @@
 
 mod alone;
 pub mod bed;
+mod moving;
 mod trust;
 
 use std::time::Instant;

@@ -100,6 +100,18 @@ fn check(
                 .to_owned(),
         ));
     }
+    check_addresses(addresses)?;
+    // Below are the ports of the system's own services.
+    if first_port < 1024 {
+        return Err(ChangeError::Invalid(format!(
+            "links cannot begin at UDP port {first_port}: give 1024 or higher"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks the addresses of an AS for links.
+pub(super) fn check_addresses(addresses: &[IpAddr]) -> Result<(), ChangeError> {
     let count = |of: fn(&IpAddr) -> bool| addresses.iter().filter(|ip| of(ip)).count();
     if count(IpAddr::is_ipv4) > 1 || count(IpAddr::is_ipv6) > 1 {
         return Err(ChangeError::Invalid(
@@ -112,12 +124,6 @@ fn check(
     {
         return Err(ChangeError::Invalid(format!(
             "{ip} is not the address of a router"
-        )));
-    }
-    // Below are the ports of the system's own services.
-    if first_port < 1024 {
-        return Err(ChangeError::Invalid(format!(
-            "links cannot begin at UDP port {first_port}: give 1024 or higher"
         )));
     }
     Ok(())

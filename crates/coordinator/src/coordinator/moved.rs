@@ -5,6 +5,10 @@ use std::net::IpAddr;
 
 use hawser_topology::IsdAsn;
 
+use super::Coordinator;
+use super::ases::check_addresses;
+use crate::access::Actor;
+use crate::change::ChangeKind;
 use crate::error::ChangeError;
 use crate::link::LinkEnd;
 use crate::state::State;
@@ -56,6 +60,62 @@ pub(super) fn move_ends(
         true => check_distinct(state, isd_as),
         false => Ok(()),
     }
+}
+
+impl Coordinator {
+    /// The machine of an AS, which has shown its secret, has the address `to` in place of `from`, as after
+    /// DHCP has given it another one. Its links follow. Nothing changes if that is known already.
+    ///
+    /// # Errors
+    /// [`ChangeError::Conflict`] when `from` is not an address of the AS, is of another family than `to`, or
+    /// links cannot follow; [`ChangeError::Invalid`] when `to` cannot be the address of a router.
+    pub fn report_address(
+        &self,
+        isd_as: IsdAsn,
+        from: IpAddr,
+        to: IpAddr,
+    ) -> Result<(), ChangeError> {
+        let unknown = || ChangeError::Unknown(format!("AS {isd_as}"));
+        let known = addresses(&self.state(), isd_as).ok_or_else(unknown)?;
+        if known.contains(&to) && !known.contains(&from) {
+            return Ok(());
+        }
+        self.change(&Actor::program(), |_, state, changes| {
+            let before = addresses(state, isd_as).ok_or_else(unknown)?;
+            let Some(at) = before.iter().position(|ip| *ip == from) else {
+                return Err(ChangeError::Conflict(format!(
+                    "{from} is not an address of {isd_as} but of a link alone: change it there"
+                )));
+            };
+            if from.is_ipv4() != to.is_ipv4() {
+                return Err(ChangeError::Conflict(format!(
+                    "{to} cannot take the place of {from}, which is of another family"
+                )));
+            }
+            let mut now = before.clone();
+            now[at] = to;
+            check_addresses(&now)?;
+            move_ends(state, isd_as, &before, &now)?;
+            if let Some(one) = state.attachment_points.get_mut(&isd_as) {
+                one.addresses = now;
+                changes.push(ChangeKind::AttachmentPointChanged { isd_as });
+            } else if let Some(one) = state.user_ases.get_mut(&isd_as) {
+                one.addresses = now;
+                changes.push(ChangeKind::UserAsChanged { isd_as });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The addresses of an AS for links.
+fn addresses(state: &State, isd_as: IsdAsn) -> Option<Vec<IpAddr>> {
+    let point = state.attachment_points.get(&isd_as);
+    let point = point.map(|one| one.addresses.clone());
+    point.or_else(|| {
+        let user = state.user_ases.get(&isd_as);
+        user.map(|one| one.addresses.clone())
+    })
 }
 
 /// Checks that the links of an AS can be told apart, at its own border router by their UDP ports, and at

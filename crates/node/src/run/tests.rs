@@ -66,6 +66,7 @@ impl Running {
         prepare(&at);
         let limits = Arc::new(limits);
         let options = Options {
+            addresses: Substitutes::default(),
             program: program(folder.path(), "run::tests::fake_service"),
             limits: Some(Arc::clone(&limits) as _),
             segments: None,

@@ -1,11 +1,14 @@
 //! What machines report.
 
+use std::net::IpAddr;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use hawser_coordinator::describe::Address;
 use hawser_coordinator::{LinkId, LinkUsage};
-use hawser_http::describe::{NamesOne, NeedsUser, NotStored, ReadsBody};
+use hawser_http::describe::{Conflict, NamesOne, NeedsUser, NotStored, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,6 +20,8 @@ use crate::app::App;
 
 /// Most bytes of a report: of some thousand links.
 const MAX_REPORT: usize = 2 << 20;
+/// Most bytes of a report of an address.
+const MAX_ADDRESS: usize = 1 << 10;
 
 /// A version that a machine runs, or could not bring into force.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -120,4 +125,49 @@ pub(crate) async fn usage(
     let taken = UsageTaken { links: links.len() };
     app.coordinator().report_usage(machine.isd_as, links);
     Ok(json(StatusCode::OK, &taken))
+}
+
+/// An address that a machine has in place of another one.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Moved {
+    /// An address of the AS for links, which the machine has no more.
+    #[schema(value_type = Address)]
+    from: IpAddr,
+    /// The address that it has now, of the same family.
+    #[schema(value_type = Address)]
+    to: IpAddr,
+}
+
+/// The answer to a report of an address.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MovedTo {
+    #[schema(value_type = Address)]
+    address: IpAddr,
+}
+
+/// Report that a machine has another address
+///
+/// The links of its AS follow, as if its addresses had been changed.
+#[utoipa::path(
+    post, path = "/api/host/{id}/address", operation_id = "report_address",
+    security(("machine" = [])),
+    request_body = Moved,
+    params(OfMachine),
+    responses(
+        (status = 200, description = "It is stored, and the neighbours follow", body = MovedTo),
+        NeedsUser, ReadsBody, NamesOne,
+        (status = 409, response = Conflict),
+        (status = 503, response = NotStored),
+    ),
+)]
+pub(crate) async fn address(
+    State(app): State<App>,
+    machine: Machine,
+    body: Body,
+) -> Result<Response, JsonError> {
+    let Moved { from, to } = read_json(body, MAX_ADDRESS).await?;
+    let (coordinator, isd_as) = (app.coordinator().clone(), machine.isd_as);
+    changing(move || coordinator.report_address(isd_as, from, to)).await?;
+    Ok(json(StatusCode::OK, &MovedTo { address: to }))
 }

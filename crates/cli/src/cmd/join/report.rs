@@ -206,6 +206,15 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
             plain(name),
             plain(reason)
         ),
+        Event::Moved { from, to } => {
+            outln!(
+                "this machine has the address {to}, and {from} no more: the coordinator is told"
+            );
+        }
+        Event::NotMoved { to, reason } => errln!(
+            "hawser: the coordinator does not take the address {to}: {}; this is tried again",
+            plain(reason)
+        ),
         Event::Nothing => {
             outln!("the coordinator has no configuration for this AS now: its services are stopped")
         }

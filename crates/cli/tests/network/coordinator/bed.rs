@@ -142,6 +142,38 @@ impl Drop for Process {
     }
 }
 
+/// A request over a connection to a coordinator; the answer's status and body.
+pub fn request(
+    mut stream: TcpStream,
+    (method, path): (&str, &str),
+    token: &str,
+    body: &Value,
+) -> (u16, Vec<u8>) {
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
+         connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        stream.peer_addr().unwrap(),
+        body.len()
+    );
+    let mut answer = Vec::new();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer
+        .windows(4)
+        .position(|part| part == b"\r\n\r\n")
+        .unwrap();
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(!head.to_lowercase().contains("transfer-encoding"), "{head}");
+    (status, answer[end + 4..].to_vec())
+}
+
 /// The whole network.
 pub struct Bed {
     // The processes end before their namespaces.
@@ -221,31 +253,9 @@ impl Bed {
 
     /// A request to the coordinator; the answer's status and body.
     pub fn ask(&self, method: &str, path: &str, token: &str, body: &Value) -> (u16, Vec<u8>) {
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
-             connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.at,
-            body.len()
-        );
-        let mut answer = Vec::new();
         let at = self.at;
-        let mut stream = self.hub.run(|| TcpStream::connect(at)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        stream.read_to_end(&mut answer).unwrap();
-        let end = answer
-            .windows(4)
-            .position(|part| part == b"\r\n\r\n")
-            .unwrap();
-        let head = String::from_utf8_lossy(&answer[..end]).into_owned();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        assert!(!head.to_lowercase().contains("transfer-encoding"), "{head}");
-        (status, answer[end + 4..].to_vec())
+        let stream = self.hub.run(|| TcpStream::connect(at)).unwrap();
+        request(stream, (method, path), token, body)
     }
 
     /// A request of the administrator that must succeed.

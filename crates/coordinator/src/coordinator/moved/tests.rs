@@ -215,3 +215,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_machine_that_has_another_address_takes_its_links_with_it() {
+    let bed = Bed::new();
+    let (user, ip) = (USERS[0], |text: &str| -> IpAddr { text.parse().unwrap() });
+    let report = |from: &str, to: &str| {
+        let reported = bed
+            .coordinator
+            .report_address(isd_as(user), ip(from), ip(to));
+        reported.map_err(|error| error.to_string())
+    };
+    let before = bed.ends();
+    report("10.0.1.1", "10.0.7.7").unwrap();
+    let after = bed.ends();
+    for (end, at) in &after {
+        match end.0 == isd_as(user) {
+            true => assert_eq!((at.ip(), at.port()), (ip("10.0.7.7"), before[end].port())),
+            false => assert_eq!(Some(at), before.get(end)),
+        }
+    }
+    // The same again, as when the answer was lost, changes nothing.
+    let state = bed.coordinator.state();
+    report("10.0.1.1", "10.0.7.7").unwrap();
+    assert_eq!(bed.coordinator.state().next.change, state.next.change);
+    for (from, to, reason) in [
+        (
+            "10.0.1.1",
+            "10.0.8.8",
+            "is not an address of 1-ff00:0:1 but of a link alone",
+        ),
+        ("10.0.7.7", "fd00::1", "of another family"),
+        ("10.0.7.7", "0.0.0.0", "is not the address of a router"),
+    ] {
+        let error = report(from, to).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+    assert_eq!(bed.ends(), after);
+    // An attachment point, too.
+    let point = isd_as(POINTS[0]);
+    bed.coordinator
+        .report_address(point, ip("10.0.0.1"), ip("10.0.9.9"))
+        .unwrap();
+    let of_point = bed.ends().into_iter().filter(|(end, _)| end.0 == point);
+    for (end, at) in of_point {
+        assert_eq!(at.ip(), ip("10.0.9.9"), "{end:?}");
+    }
+}
