@@ -86,7 +86,7 @@ impl Connection {
         drop(state);
         if after.blocked {
             self.driver.on_blocked(self.handle);
-        } else if after.earliest {
+        } else if after.sooner {
             self.driver.wake();
         }
         after.woken.into_iter().for_each(Waker::wake);

@@ -134,7 +134,7 @@ impl Task {
             let news = (protocol.closed && self.incoming.is_some()) || protocol.has_ended();
             drop(protocol);
             let blocked = !lock(&self.driver.blocked).is_empty();
-            let timeout = self.driver.timers.next().map(until);
+            let timeout = self.driver.timers.await_next(now).map(until);
             (!news).then_some((blocked, timeout))
         };
         let socket = self.driver.lanes.socket();

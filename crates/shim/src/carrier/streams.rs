@@ -3,6 +3,7 @@
 
 mod copy;
 mod incoming;
+mod inline;
 mod instance;
 mod outgoing;
 mod path;

@@ -97,8 +97,8 @@ struct Pending {
 pub(super) struct After {
     /// The socket has no room for what is to be sent.
     pub(super) blocked: bool,
-    /// The connection's deadline is the earliest of all.
-    pub(super) earliest: bool,
+    /// The connection's deadline is before that for which the thread waits.
+    pub(super) sooner: bool,
     pub(super) woken: Vec<Waker>,
 }
 
@@ -193,7 +193,7 @@ impl ConnectionState {
         let before = mem::replace(&mut self.deadline, deadline);
         After {
             blocked,
-            earliest: before != deadline && driver.timers.set(handle, before, deadline),
+            sooner: before != deadline && driver.timers.set(handle, before, deadline),
             woken: mem::take(&mut self.woken),
         }
     }

@@ -2,12 +2,14 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::sync::Arc;
 
 use rustix::net::Shutdown;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
-use super::shared::{Reset, Stream};
+use super::inline::{self, Load};
+use super::shared::{Reset, StreamHandle};
 use crate::protocol::Status;
 use crate::relay;
 
@@ -45,17 +47,24 @@ impl CopyError {
     }
 }
 
-/// Copies in both directions until both have ended.
-pub(super) async fn copy_both(tcp: &TcpStream, stream: &Stream) -> Result<(), CopyError> {
+/// Copies in both directions until both have ended. The thread that has received bytes of the stream also
+/// writes them to the TCP connection.
+pub(super) async fn copy_both(
+    tcp: &Arc<TcpStream>,
+    stream: &StreamHandle,
+) -> Result<(), CopyError> {
+    let load = Load::default();
+    let receive = receive(stream.clone(), Arc::clone(tcp), load.clone());
+    let receive = inline::run(load, receive);
     tokio::select! {
-        done = async { tokio::try_join!(send(tcp, stream), receive(stream, tcp)) } => done.map(drop),
+        done = async { tokio::try_join!(send(tcp, stream), receive) } => done.map(drop),
         // Also while nothing is to be read or written.
         reset = stream.was_reset() => Err(reset.into()),
     }
 }
 
 /// Copies everything that arrives at `tcp` to the stream, and then the end.
-async fn send(tcp: &TcpStream, stream: &Stream) -> Result<(), CopyError> {
+async fn send(tcp: &TcpStream, stream: &StreamHandle) -> Result<(), CopyError> {
     loop {
         stream.writable().await?;
         tcp.readable().await?;
@@ -80,12 +89,13 @@ async fn send(tcp: &TcpStream, stream: &Stream) -> Result<(), CopyError> {
 }
 
 /// Copies everything that arrives in the stream to `tcp`, and then the end.
-async fn receive(stream: &Stream, tcp: &TcpStream) -> Result<(), CopyError> {
+async fn receive(stream: StreamHandle, tcp: Arc<TcpStream>, load: Load) -> Result<(), CopyError> {
     while let Some(bytes) = stream.read(CHUNK).await? {
-        relay::write_all(tcp, &bytes).await?;
+        load.note(bytes.len());
+        relay::write_all(&*tcp, &bytes).await?;
         stream.consume(bytes.len());
     }
-    match rustix::net::shutdown(tcp, Shutdown::Write) {
+    match rustix::net::shutdown(&*tcp, Shutdown::Write) {
         // The other side has closed already.
         Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
         Err(error) => Err(io::Error::from(error).into()),

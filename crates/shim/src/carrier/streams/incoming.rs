@@ -1,5 +1,6 @@
 //! A stream that the peer opens: a connection of its program to a server here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::patience::wait;
@@ -51,16 +52,16 @@ async fn handle(
     let read = wait(PREAMBLE_TIMEOUT, read_exact(stream, &mut bytes)).await;
     read.ok_or(IncomingError::Silent)??;
     let ends = Preamble::decode(&bytes)?;
-    let server = connect_server(node.served(), &ends).await?;
+    let server = Arc::new(connect_server(node.served(), &ends).await?);
     let _added = connections.add(ends, stream);
     let copied = copy_both(&server, stream).await;
     if matches!(copied, Err(CopyError::Reset(_))) && stream.is_at_end() {
         // The program had ended its direction before: the server is to have what it sent.
-        relay::delivered(&server).await;
+        relay::delivered(&*server).await;
     }
     copied
         .map_err(IncomingError::from)
-        .inspect_err(|_| relay::reset(&server))
+        .inspect_err(|_| relay::reset(&*server))
 }
 
 async fn read_exact(stream: &Stream, buffer: &mut [u8]) -> Result<(), IncomingError> {

@@ -1,11 +1,13 @@
 //! A program's connection, carried by a stream.
 
+use std::sync::Arc;
+
 use hawser_endhost::ScionAddr;
 use tokio::net::TcpStream;
 
 use super::copy::{CopyError, copy_both};
 use super::registry::{Connections, name};
-use super::shared::{SharedStreams, Stream};
+use super::shared::{SharedStreams, StreamHandle};
 use crate::carrier::node::Node;
 use crate::handover::Handed;
 use crate::link::ToHolder;
@@ -22,7 +24,7 @@ pub(crate) async fn carry(
 ) {
     let Handed { ends, program } = handed;
     let program = match TcpStream::from_std(program) {
-        Ok(program) => program,
+        Ok(program) => Arc::new(program),
         Err(error) => {
             let failure = format!("{} at {peer}: {error}", name(&ends));
             return node.tell(ToHolder::StreamEnded {
@@ -43,7 +45,7 @@ pub(crate) async fn carry(
             None
         }
         Err(error) => {
-            relay::reset(&program);
+            relay::reset(&*program);
             stream.reset(Status::Connected);
             (!error.is_end()).then(|| format!("{} at {peer}: {error}", name(&ends)))
         }
@@ -58,8 +60,8 @@ pub(crate) async fn carry(
 }
 
 async fn relay_program(
-    program: &TcpStream,
-    stream: &Stream,
+    program: &Arc<TcpStream>,
+    stream: &StreamHandle,
     ends: &Preamble,
 ) -> Result<(), CopyError> {
     stream.write_all(&ends.encode()).await?;

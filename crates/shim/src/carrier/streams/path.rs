@@ -8,10 +8,11 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
+use super::inline::{self, Load};
 use super::instance::Instance;
-use super::shared::{ReceiveError, Stream};
+use super::shared::{ReceiveError, SharedStreams, Stream};
 use crate::plane::lane::{LaneEvent, SealedLane};
-use hawser_streams::{Decoder, Estimate, Frame, Losses, Side, Violation};
+use hawser_streams::{Decoder, Estimate, Frame, Losses, PathKey, Side, Violation};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
@@ -230,33 +231,74 @@ impl PathTask {
 
     /// Carries frames until the path fails. `name` is what the other side calls the path; without it,
     /// its Hello comes first.
-    async fn run(mut self, instance: &Instance, name: Option<u64>) -> Result<(), PathError> {
-        let (streams, lane, path) = (&instance.streams, &self.lane, self.lane.key.0);
-        streams.add_path(path);
-        let (send, receive, decoder) = (&mut self.send, &mut self.receive, &mut self.decoder);
-        let sender = async {
-            loop {
-                let bytes = streams.transmit(path).await;
-                lane.liveness.sent(lane.now());
-                send.write_chunk(bytes).await?;
-            }
+    async fn run(self, instance: &Arc<Instance>, name: Option<u64>) -> Result<(), PathError> {
+        let Self {
+            lane,
+            connection,
+            send,
+            receive,
+            decoder,
+        } = self;
+        instance.streams.add_path(lane.key.0);
+        let streams = instance.streams.clone();
+        let load = Load::default();
+        let sender = send_frames(streams, Arc::clone(&lane), send, load.clone());
+        let sender = inline::run(load, sender);
+        let load = Load::default();
+        let receiver = Receiver {
+            instance: Arc::clone(instance),
+            path: lane.key.0,
+            receive,
+            decoder,
+            load: load.clone(),
         };
-        let receiver = async {
-            let name = match name {
-                Some(name) => name,
-                None => read_answer(receive, decoder, instance).await?,
-            };
-            streams.set_name(path, name);
-            loop {
-                streams.receive(path, decoder)?;
-                let chunk = receive.read_chunk(CHUNK).await?;
-                decoder.push(chunk.ok_or(PathError::End)?);
-            }
-        };
+        let receiver = inline::run(load, receiver.run(name));
         tokio::select! {
             result = sender => result,
             result = receiver => result,
-            () = watch(instance, lane, &self.connection) => Ok(()),
+            () = watch(instance, &lane, &connection) => Ok(()),
+        }
+    }
+}
+
+/// Sends frames over the path of `lane`, as the streams say.
+async fn send_frames(
+    streams: SharedStreams,
+    lane: Arc<SealedLane>,
+    mut send: SendStream,
+    load: Load,
+) -> Result<(), PathError> {
+    loop {
+        let bytes = streams.transmit(lane.key.0).await;
+        load.note(bytes.len());
+        lane.liveness.sent(lane.now());
+        send.write_chunk(bytes).await?;
+    }
+}
+
+/// Receives the frames of a path.
+struct Receiver {
+    instance: Arc<Instance>,
+    path: PathKey,
+    receive: RecvStream,
+    decoder: Decoder,
+    load: Load,
+}
+
+impl Receiver {
+    async fn run(mut self, name: Option<u64>) -> Result<(), PathError> {
+        let name = match name {
+            Some(name) => name,
+            None => read_answer(&mut self.receive, &mut self.decoder, &self.instance).await?,
+        };
+        let streams = &self.instance.streams;
+        streams.set_name(self.path, name);
+        loop {
+            streams.receive(self.path, &mut self.decoder)?;
+            let chunk = self.receive.read_chunk(CHUNK).await?;
+            let chunk = chunk.ok_or(PathError::End)?;
+            self.load.note(chunk.len());
+            self.decoder.push(chunk);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The streams of a session, shared by the tasks that use them.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ struct StreamsState {
     streams: Streams,
     /// The beginning of the times of `streams`.
     began: Instant,
-    /// The tasks that send over the paths.
+    /// What wakes the futures that send over the paths.
     paths: HashMap<PathKey, Arc<Notify>>,
     /// The users of streams.
     users: HashMap<StreamId, Arc<User>>,
@@ -94,6 +95,7 @@ impl SharedStreams {
         let state = &mut *guard;
         state.streams.advance(state.began.elapsed());
         let result = work(state);
+        let mut woken = Vec::new();
         while let Some(event) = state.streams.poll_event() {
             match event {
                 Event::Opened(id) => {
@@ -103,23 +105,24 @@ impl SharedStreams {
                         unsent.0.forget(state);
                     }
                 }
-                Event::Readable(id) => state.wake(id, |user| user.readable.notify_one()),
-                Event::Writable(id) => state.wake(id, |user| user.writable.notify_one()),
-                Event::Reset(id, code) => state.wake(id, |user| {
-                    // It is reset once.
+                Event::Readable(id) => woken.extend(state.user(id).map(Woken::Readable)),
+                Event::Writable(id) => woken.extend(state.user(id).map(Woken::Writable)),
+                Event::Reset(id, code) => woken.extend(state.user(id).map(|user| {
+                    // It is reset once. Set before anything finds the stream gone, which asks for the
+                    // reason; only tasks of the runtime wait for it, which are not polled here.
                     let _ = user.reset.set(code);
-                    user.readable.notify_one();
-                    user.writable.notify_one();
-                }),
+                    Woken::Both(user)
+                })),
             }
         }
-        if let Some(path) = state.streams.next_path()
-            && let Some(task) = state.paths.get(&path)
-        {
-            task.notify_one();
-        }
+        let path = (state.streams.next_path()).and_then(|path| state.paths.get(&path).cloned());
         let lacks = state.streams.lacks_acknowledgement();
+        // Those that are woken may be polled at once, and work on the streams.
         drop(guard);
+        woken.into_iter().for_each(Woken::notify);
+        if let Some(path) = path {
+            path.notify_one();
+        }
         if lacks {
             self.0.lacking.notify_one();
         }
@@ -136,12 +139,12 @@ impl SharedStreams {
 
     /// Uses a path from now on.
     pub(crate) fn add_path(&self, path: PathKey) {
-        self.with(|state| {
-            let task = state.paths.entry(path).or_default();
-            // It asks for something to send.
-            task.notify_one();
+        let sender = self.with(|state| {
             state.streams.add_path(path);
+            Arc::clone(state.paths.entry(path).or_default())
         });
+        // It asks for something to send.
+        sender.notify_one();
     }
 
     /// Sends nothing more over a path that does not deliver; what it has not delivered goes over the
@@ -152,12 +155,16 @@ impl SharedStreams {
 
     /// Uses a suspended path again; without effect on one that was removed.
     pub(crate) fn resume_path(&self, path: PathKey) {
-        self.with(|state| {
-            if let Some(task) = state.paths.get(&path) {
-                task.notify_one();
+        let sender = self.with(|state| {
+            let sender = state.paths.get(&path).cloned();
+            if sender.is_some() {
                 state.streams.resume_path(path);
             }
+            sender
         });
+        if let Some(sender) = sender {
+            sender.notify_one();
+        }
     }
 
     /// Sets what the other side calls a path.
@@ -243,9 +250,27 @@ impl SharedStreams {
 }
 
 impl StreamsState {
-    fn wake(&self, id: StreamId, wake: impl FnOnce(&User)) {
-        if let Some(user) = self.users.get(&id) {
-            wake(user);
+    fn user(&self, id: StreamId) -> Option<Arc<User>> {
+        self.users.get(&id).cloned()
+    }
+}
+
+/// What the user of a stream learns once the state is unlocked.
+enum Woken {
+    Readable(Arc<User>),
+    Writable(Arc<User>),
+    Both(Arc<User>),
+}
+
+impl Woken {
+    fn notify(self) {
+        match self {
+            Self::Readable(user) => user.readable.notify_one(),
+            Self::Writable(user) => user.writable.notify_one(),
+            Self::Both(user) => {
+                user.readable.notify_one();
+                user.writable.notify_one();
+            }
         }
     }
 }
@@ -271,11 +296,25 @@ async fn run_ack_timers(streams: Weak<Inner>, lacking: Arc<Notify>) {
 
 /// A stream. Dropping it resets it, unless both directions have ended.
 pub(crate) struct Stream {
+    handle: StreamHandle,
+    /// Whether nothing is left to be reset.
+    is_over: bool,
+}
+
+/// Reads and writes a stream, as long as that is there. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct StreamHandle {
     streams: SharedStreams,
     id: StreamId,
     pub(super) user: Arc<User>,
-    /// Whether nothing is left to be reset.
-    is_over: bool,
+}
+
+impl Deref for Stream {
+    type Target = StreamHandle;
+
+    fn deref(&self) -> &StreamHandle {
+        &self.handle
+    }
 }
 
 impl Stream {
@@ -290,9 +329,7 @@ impl Stream {
         });
         state.users.insert(id, Arc::clone(&user));
         Self {
-            streams,
-            id,
-            user,
+            handle: StreamHandle { streams, id, user },
             is_over: false,
         }
     }
@@ -300,10 +337,35 @@ impl Stream {
     /// Resets the stream while the state is in use.
     fn forget(mut self, state: &mut StreamsState) {
         self.is_over = true;
-        state.users.remove(&self.id);
-        state.streams.reset(self.id, Status::Unreachable.to_u8());
+        state.users.remove(&self.handle.id);
+        (state.streams).reset(self.handle.id, Status::Unreachable.to_u8());
     }
 
+    /// Ends both directions; the peer receives `status`.
+    pub(crate) fn reset(mut self, status: Status) {
+        self.end(Some(status));
+    }
+
+    /// Both directions have ended; what is left to be acknowledged needs no user.
+    pub(crate) fn complete(mut self) {
+        self.end(None);
+    }
+
+    fn end(&mut self, status: Option<Status>) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let id = self.handle.id;
+        self.handle.streams.with(|state| {
+            state.users.remove(&id);
+            if let Some(status) = status {
+                state.streams.reset(id, status.to_u8());
+            }
+        });
+    }
+}
+
+impl StreamHandle {
     /// The next bytes, at most `max`; `None` at the end.
     pub(crate) async fn read(&self, max: usize) -> Result<Option<BytesMut>, Reset> {
         loop {
@@ -368,31 +430,9 @@ impl Stream {
         self.streams.with(|state| state.streams.finish(self.id));
     }
 
-    /// Ends both directions; the peer receives `status`.
-    pub(crate) fn reset(mut self, status: Status) {
-        self.end(Some(status));
-    }
-
-    /// Both directions have ended; what is left to be acknowledged needs no user.
-    pub(crate) fn complete(mut self) {
-        self.end(None);
-    }
-
     /// Waits until the peer resets the stream.
     pub(crate) async fn was_reset(&self) -> Reset {
         Reset(Status::from_u8(*self.user.reset.wait().await))
-    }
-
-    fn end(&mut self, status: Option<Status>) {
-        if std::mem::replace(&mut self.is_over, true) {
-            return;
-        }
-        self.streams.with(|state| {
-            state.users.remove(&self.id);
-            if let Some(status) = status {
-                state.streams.reset(self.id, status.to_u8());
-            }
-        });
     }
 
     fn reason(&self) -> Reset {
