@@ -62,6 +62,8 @@ pub(crate) struct Ids {
     pub receive: u16,
     /// In packets to the peer.
     pub send: u16,
+    /// The sequence number of the peer's SYN; `None` if this side has opened it.
+    pub syn: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,9 +196,9 @@ impl Connection {
         is_told && self.is_dropped
     }
 
-    /// Whether this is the SYN that opened the connection.
+    /// Whether the SYN with this number opened the connection: it may be repeated at any time.
     pub fn is_opened_by(&self, syn: u16) -> bool {
-        self.state == State::SynReceived && (self.receiver.next() as u16).wrapping_sub(1) == syn
+        self.ids.syn == Some(syn)
     }
 
     /// Takes what has changed for the user.
@@ -236,7 +238,7 @@ impl Connection {
             return;
         }
         if header.kind == PacketKind::Syn {
-            // The answer to it was lost.
+            // The answer to it was lost, or it was repeated on the way.
             self.acks.is_due |= self.is_connected();
             return;
         }

@@ -120,6 +120,7 @@ impl Endpoint {
         let ids = Ids {
             receive,
             send: receive.wrapping_add(1),
+            syn: None,
         };
         let connection = Connection::connect(&self.opening(ids, peer), now);
         Ok(self.insert(connection, peer, false, now))
@@ -209,6 +210,7 @@ impl Endpoint {
         let ids = Ids {
             receive: header.connection_id.wrapping_add(1),
             send: header.connection_id,
+            syn: Some(header.sequence),
         };
         if let Some(handle) = self.open.get(&(from, ids.receive)).copied() {
             let entry = self.connections.get(&handle);

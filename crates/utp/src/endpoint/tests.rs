@@ -229,6 +229,17 @@ fn a_repeated_syn_opens_one_connection_and_another_one_of_the_same_number_none()
     }
     assert_eq!(pair.there.kept().1, 1);
     assert_eq!(packets(&mut pair.there, pair.now).len(), 1);
+    // Also long after it was answered.
+    pair.now += Duration::from_secs(2);
+    pair.here.advance(pair.now);
+    pair.there.receive(addr(HERE), &syn, pair.now);
+    pair.exchange();
+    pair.there.receive(addr(HERE), &syn, pair.now);
+    let (here, there) = (pair.here.kept().1, pair.there.kept().1);
+    assert_eq!((here, there), (1, 1));
+    let answer = packets(&mut pair.there, pair.now).remove(0).1;
+    let header = Packet::parse(&answer).unwrap().header;
+    assert_eq!(header.kind, PacketKind::State);
     let mut other = syn;
     other[16] ^= 1;
     pair.there.receive(addr(HERE), &other, pair.now);
