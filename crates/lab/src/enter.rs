@@ -90,7 +90,7 @@ impl Lab {
 
     /// The network namespace of an AS or an added host, and the lab's user namespace if this process is
     /// not in it.
-    fn namespaces(
+    pub(crate) fn namespaces(
         &self,
         isd_as: IsdAsn,
         host: Option<&str>,

@@ -35,6 +35,8 @@ pub(crate) enum Request {
     },
     /// Removes a host, and ends what runs in it if the lab made its namespace.
     RemoveHost { isd_as: IsdAsn, name: String },
+    /// The services of an AS that is to be added run elsewhere.
+    RunElsewhere { isd_as: IsdAsn },
     /// Requests the hosts whose namespaces have ended, each with its AS.
     EndedHosts,
     /// Requests the limits of all links, with counters.

@@ -377,6 +377,10 @@ impl Supervisor {
                 removed.map_err(|e| e.to_string())?;
                 Reply::Done
             }
+            Request::RunElsewhere { isd_as } => {
+                self.run_elsewhere(isd_as).map_err(|e| e.to_string())?;
+                Reply::Done
+            }
             Request::EndedHosts => {
                 Reply::EndedHosts(self.ended_hosts().map_err(|e| e.to_string())?)
             }
@@ -405,6 +409,21 @@ impl Supervisor {
                 Reply::Done
             }
         })
+    }
+
+    /// The lab runs no services of an AS, which is to be added.
+    fn run_elsewhere(&mut self, isd_as: IsdAsn) -> Result<(), FileError> {
+        let Settings {
+            no_router,
+            no_control,
+            ..
+        } = &mut self.settings;
+        for ases in [no_router, no_control] {
+            if !ases.contains(&isd_as) {
+                ases.push(isd_as);
+            }
+        }
+        self.dir.write_settings(&self.settings)
     }
 
     /// Changes the limit on these ends of a link, and sets its devices up or down.

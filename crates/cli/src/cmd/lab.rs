@@ -8,6 +8,7 @@ mod enter;
 mod export;
 mod graph;
 mod host;
+mod invite;
 mod logs;
 mod name;
 mod save;
@@ -39,6 +40,8 @@ pub enum LabCommand {
     Attach(host::AttachArgs),
     /// Take out what `lab attach` has put in
     Detach(host::DetachArgs),
+    /// Let another machine join as an AS
+    Invite(invite::InviteArgs),
     /// Show the processes and links of a network
     Status(status::StatusArgs),
     /// Run a command on a host of an AS
@@ -92,6 +95,7 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
         LabCommand::Remove(command) => edit::remove(command)?,
         LabCommand::Attach(args) => host::attach(args)?,
         LabCommand::Detach(args) => host::detach(&args)?,
+        LabCommand::Invite(args) => invite::run(&args)?,
         LabCommand::Status(args) => return status::run(&args),
         LabCommand::Exec(args) => return enter::exec(args),
         LabCommand::Shell(args) => return enter::shell(&args),

@@ -74,9 +74,9 @@ pub enum ControlCommand {
         /// made, not with those of the network around the folder
         #[arg(long, value_name = "PATH", conflicts_with = "segment_lifetime")]
         segments: Option<PathBuf>,
-        /// Serve the daemon API here too, beside 127.0.0.1:30255: for other hosts of the AS
-        #[arg(long, value_name = "IP:PORT")]
-        daemon: Option<SocketAddr>,
+        /// Serve the daemon API at this IP:PORT too, beside 127.0.0.1:30255: for other hosts of the AS
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<SocketAddr>,
         /// End with the process that started this one, whose number this is
         #[arg(long, value_name = "PID", hide = true)]
         pid: Option<i32>,
@@ -193,7 +193,7 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         no_bootstrap,
         segment_lifetime,
         segments,
-        daemon,
+        listen,
         pid,
     } = command;
     process::end_with(pid)?;
@@ -206,8 +206,8 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
             Some(segments) => Control::bind_published(&dir, segments).await?,
             None => Control::bind(&dir, segment_lifetime).await?,
         };
-        let control = match daemon {
-            Some(daemon) => control.with_daemon_at(daemon).await?,
+        let control = match listen {
+            Some(address) => control.with_daemon_at(address).await?,
             None => control,
         };
         let control = match no_bootstrap {

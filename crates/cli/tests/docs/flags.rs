@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 46] = [
+const DOCUMENTED: [&[&str]; 48] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -47,6 +47,8 @@ const DOCUMENTED: [&[&str]; 46] = [
     &["shim", "down"],
     &["lab", "up"],
     &["lab", "apply"],
+    &["lab", "attach"],
+    &["lab", "invite"],
     &["lab", "export"],
     &["image"],
     &["limit", "apply"],

@@ -3,6 +3,7 @@
 mod apply;
 mod ends;
 mod guests;
+mod invited;
 mod plain;
 mod restarts;
 mod several;

@@ -76,7 +76,7 @@ impl Services {
             slot.args.extend(flag);
         }
         if let (Service::Control, Some(daemon)) = (service, as_.daemon) {
-            let flag = ["--daemon".into(), daemon.to_string().into()];
+            let flag = ["--listen".into(), daemon.to_string().into()];
             slot.args.extend(flag);
         }
         if matches!(service, Service::Router(_)) && settings.enforce_mtu {

@@ -113,7 +113,7 @@ fn end(args: &CaptureArgs, written: std::io::Result<()>) -> Result<(), Failure> 
 }
 
 /// A socket that closes at a signal, or after a time.
-fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
+pub(super) fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     let (stop, stopper) = UnixStream::pair().doing("starting")?;
     let runtime = process::small_runtime()?;
     let interrupted = runtime.block_on(async { process::interrupted() })?;

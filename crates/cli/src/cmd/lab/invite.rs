@@ -1,0 +1,175 @@
+//! `hawser lab invite`: lets another machine join a running lab as an AS.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hawser_lab::{Invite, RelayEnd};
+use hawser_topology::{IsdAsn, Shape, parse_duration, parse_loss};
+use serde_json::json;
+
+use super::capture::stop_after;
+use super::name::LabName;
+use crate::cmd::address::one_as;
+use crate::cmd::quantity::{RateArg, rate_or_none};
+use crate::failure::{Doing, Failure};
+use crate::out::{errln, outln};
+use crate::output::Output;
+
+#[derive(clap::Args)]
+pub struct InviteArgs {
+    /// The AS of the other machine, for example 1-ff00:0:200: a new one, or one that was invited before
+    #[arg(value_name = "AS", value_parser = one_as)]
+    isd_as: IsdAsn,
+    /// The AS of the lab that it gets a link to, as its child
+    #[arg(long, value_name = "AS", value_parser = one_as)]
+    parent: IsdAsn,
+    /// An address of this machine with a UDP port, which the other machine reaches
+    #[arg(long, value_name = "IP:PORT", value_parser = reached_at)]
+    at: SocketAddr,
+    /// The archive to write, for `hawser as join`; the segments get the same name with .segments
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Take packets from this address alone; from any when not given
+    #[arg(long, value_name = "IP")]
+    accept: Option<IpAddr>,
+    /// Limit of Ethernet frames, for example 10mbit
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
+    rate: Option<RateArg>,
+    /// One-way delay, for example 20ms
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    delay: Option<Duration>,
+    /// Largest difference of a packet's delay from that, for example 2ms
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    jitter: Option<Duration>,
+    /// Share of packets lost, for example 0.1%
+    #[arg(long, value_name = "PERCENT", value_parser = parse_loss)]
+    loss: Option<f64>,
+    /// Largest SCION packet on the link, in bytes
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u16>,
+    /// Overwrite existing files
+    #[arg(long)]
+    force: bool,
+    /// Print JSON: what was written, then one line when the other machine is heard, and one at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
+
+fn reached_at(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || "write IP:PORT of this machine, for example 192.0.2.1:50200".to_owned();
+    let at: SocketAddr = text.parse().map_err(|_| wrong())?;
+    // The other machine sends there.
+    match at.ip().is_unspecified() || at.port() == 0 {
+        true => Err(wrong()),
+        false => Ok(at),
+    }
+}
+
+/// The file with the segments beside an archive.
+fn segments_beside(archive: &Path) -> PathBuf {
+    let mut name = archive.as_os_str().to_owned();
+    name.push(".segments");
+    name.into()
+}
+
+/// Writes the invitation, and carries packets until a signal or the end of the lab.
+pub fn run(args: &InviteArgs) -> Result<(), Failure> {
+    let segments = segments_beside(&args.output);
+    for file in [&args.output, &segments] {
+        Output::check("-o", file, args.force, &[])?;
+    }
+    let lab = args.lab.open()?;
+    let default = Shape::default();
+    let invite = Invite {
+        isd_as: args.isd_as,
+        parent: args.parent,
+        shape: Shape {
+            rate: args.rate.as_ref().and_then(|rate| rate.0),
+            delay: args.delay.unwrap_or(default.delay),
+            jitter: args.jitter.unwrap_or(default.jitter),
+            loss: args.loss.unwrap_or(default.loss),
+            queue: default.queue,
+        },
+        mtu: args.mtu,
+        at: args.at,
+        from: args.accept,
+    };
+    let mut invitation = lab.invite(&invite, |step| {
+        if !args.json {
+            outln!("{step}");
+        }
+    })?;
+    let write = |file: &Path, bytes: &[u8]| {
+        hawser_file::write(file, bytes, hawser_file::PRIVATE).doing(file.display())
+    };
+    write(&args.output, &invitation.archive)?;
+    write(&segments, &invitation.segments)?;
+    let stop = stop_after(None)?;
+    let (archive, at) = (args.output.display(), args.at);
+    match args.json {
+        true => outln!(
+            "{}",
+            json!({
+                "event": "invited",
+                "isd_as": args.isd_as.to_string(),
+                "at": at.to_string(),
+                "archive": archive.to_string(),
+                "segments": segments.display().to_string(),
+                "segments_expire": invitation.expiry,
+            })
+        ),
+        false => {
+            outln!(
+                "{archive} and {} are for the other machine:",
+                segments.display()
+            );
+            outln!(
+                "  hawser as join {archive} --segments {}",
+                segments.display()
+            );
+            outln!("packets of its link are carried at {at} until Ctrl-C");
+        }
+    }
+    let ended = invitation.relay.run(stop.as_fd(), |peer| match args.json {
+        true => outln!("{}", json!({"event": "heard", "from": peer.to_string()})),
+        false => outln!("the other machine is heard from {peer}"),
+    });
+    let (ended, relayed) = (ended.doing("carrying packets")?, invitation.relay.relayed());
+    match args.json {
+        true => outln!("{}", json!({"event": "ended", "relayed": relayed})),
+        false => errln!(
+            "{} packets to the other machine, {} from it, {} dropped",
+            relayed.sent,
+            relayed.received,
+            relayed.dropped
+        ),
+    }
+    match ended {
+        RelayEnd::Gone => Err(Failure::job(format_args!(
+            "lab {} has ended, or has no AS {} any more",
+            lab.name(),
+            args.isd_as
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_machine_needs_an_address_and_a_port() {
+        assert!(reached_at("192.0.2.1:50200").is_ok());
+        assert!(reached_at("[2001:db8::1]:50200").is_ok());
+        for wrong in ["192.0.2.1", "0.0.0.0:1", "192.0.2.1:0", "host:1"] {
+            assert!(reached_at(wrong).is_err(), "{wrong}");
+        }
+        let beside = segments_beside(Path::new("a/as.tar.gz"));
+        assert_eq!(beside, Path::new("a/as.tar.gz.segments"));
+    }
+}
