@@ -2,6 +2,7 @@
 
 mod carry;
 mod course;
+mod dialogue;
 mod link;
 mod server;
 mod shim;

@@ -8,8 +8,8 @@
 //! which each has a network, seeders, downloads and possibly cross traffic. The demo is one of them, and
 //! [`DemoReport`] its result. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
 //! [`bad_path`] that on every transfer over two good paths and a bad one, [`limit`] that on link limits;
-//! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead, [`ases`] what an AS of a lab
-//! costs.
+//! [`throughput`], [`scale`], [`clients`] and [`round_trips`] measure speed and its cost instead, [`ases`] what
+//! an AS of a lab costs.
 //!
 //! # Adding an experiment
 //!
@@ -45,10 +45,12 @@ mod network;
 mod numbers;
 mod papers;
 mod plot;
+pub mod round_trips;
 mod samples;
 pub mod scale;
 mod scratch;
 pub mod shape;
+mod switches;
 mod thread;
 pub mod throughput;
 mod transfer;

@@ -1,5 +1,6 @@
 //! Baselines over plain IP, without SCION: what this machine does at best.
 
+mod dialogue;
 mod round_trip;
 mod set_up;
 mod tcp;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::dialogue::Dialogue;
 pub use self::round_trip::round_trip;
 pub use self::set_up::{SetUp, answer, set_up};
 use crate::cpu::cpu_time;

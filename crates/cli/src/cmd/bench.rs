@@ -8,6 +8,7 @@ mod bulk_distance;
 mod clients;
 mod limit;
 mod mptcp;
+mod round_trips;
 mod scale;
 mod throughput;
 
@@ -25,6 +26,7 @@ use self::bulk_distance::BulkDistanceArgs;
 use self::clients::ClientsArgs;
 use self::limit::LimitArgs;
 use self::mptcp::MptcpArgs;
+use self::round_trips::RoundTripsArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
 use super::experiment::failure;
@@ -92,6 +94,10 @@ pub enum SpeedCommand {
     ///
     /// Over 1 to 8 paths.
     Mptcp(MptcpArgs),
+    /// Measure round trips of TCP programs through the shim
+    ///
+    /// Their time, and how often the shim's processes are woken, beside SCION's ping and plain TCP.
+    RoundTrips(RoundTripsArgs),
     /// Add a bad path to two good ones, for every transfer
     ///
     /// In comparison with the good ones alone.
@@ -132,6 +138,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
         (Some(SpeedCommand::BulkDistance(args)), _) => bulk_distance::run(args),
         (Some(SpeedCommand::BulkCongested(args)), _) => bulk_congested::run(args),
         (Some(SpeedCommand::Mptcp(args)), _) => mptcp::run(args),
+        (Some(SpeedCommand::RoundTrips(args)), _) => round_trips::run(args),
         (Some(SpeedCommand::BadPath(args)), _) => bad_path::run(args),
         (Some(SpeedCommand::Limit(args)), _) => limit::run(args),
         (None, Some(entry)) => run_experiment(entry, &args),

@@ -5,6 +5,7 @@ mod startup;
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::future::pending;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -121,6 +122,13 @@ pub enum InternalCommand {
     PlainAnswer { listen: SocketAddr },
     /// Connects by TCP to what answers, several times: prints how long each took (s)
     PlainSetUp { to: SocketAddr, count: u16 },
+    /// Sends single bytes to what answers, after some that do not count: prints `ready`, and for a line on
+    /// standard input how long each took (s); the connection ends with standard input
+    PlainDialogue {
+        to: SocketAddr,
+        before: u32,
+        count: u32,
+    },
 }
 
 /// A baseline over plain IP.
@@ -310,7 +318,24 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             let times = plain::set_up(to, count).map_err(Failure::job);
             report(times.and_then(|times| print::json(&times)))
         }
+        InternalCommand::PlainDialogue { to, before, count } => report(dialogue(to, before, count)),
     }
+}
+
+/// Runs `hawser internal plain-dialogue`.
+fn dialogue(to: SocketAddr, before: u32, count: u32) -> Result<(), Failure> {
+    let wait = || {
+        let read = io::stdin().read_line(&mut String::new());
+        read.map(drop).doing("waiting for the measurement")
+    };
+    let mut dialogue = plain::Dialogue::connect(to).map_err(Failure::job)?;
+    dialogue.round_trips(before).map_err(Failure::job)?;
+    outln!("ready");
+    wait()?;
+    let times = dialogue.round_trips(count).map_err(Failure::job)?;
+    let seconds: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+    outln!("{}", serde_json::json!(seconds));
+    wait()
 }
 
 /// The exit code of a process that hawser started; prints why it failed.

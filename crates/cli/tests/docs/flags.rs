@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 48] = [
+const DOCUMENTED: [&[&str]; 49] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -33,6 +33,7 @@ const DOCUMENTED: [&[&str]; 48] = [
     &["bench", "bulk-distance"],
     &["bench", "bulk-congested"],
     &["bench", "mptcp"],
+    &["bench", "round-trips"],
     &["bench", "bad-path"],
     &["bench", "limit"],
     &["perf"],

@@ -295,3 +295,26 @@ fn what_many_links_cost_is_measured() {
         assert_eq!(row["ms"].is_null(), times(row) == 0, "{row}");
     }
 }
+
+#[test]
+fn round_trips_through_the_shim_are_measured_with_their_wake_ups() {
+    let mut args = vec!["bench", "round-trips", "--repeat", "1", "--count", "300"];
+    args.push("--json");
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let rows = table["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| &row["carrier"]).collect();
+    assert_eq!(names, ["ping", "tcp", "mptcp", "shim-quic"]);
+    for row in rows {
+        let is_shim = row["carrier"] == "mptcp" || row["carrier"] == "shim-quic";
+        if is_shim && !rustix::process::geteuid().is_root() {
+            assert_ne!(row["failure"], Value::Null, "{row}");
+            continue;
+        }
+        assert_eq!(row["failure"], Value::Null, "{row}");
+        assert!(row["us"].as_f64().unwrap() > 0.0, "{row}");
+        let wake_ups = row["wake_ups"].as_f64();
+        assert_eq!(is_shim, wake_ups.is_some_and(|count| count > 0.0), "{row}");
+    }
+}

@@ -159,6 +159,11 @@ impl Shim<'_> {
         Meter::new(cpu::with_argument(&self.name))
     }
 
+    /// Its processes, found as [`Shim::meter`] finds them.
+    pub fn processes(&self) -> Vec<u32> {
+        cpu::with_argument(&self.name)
+    }
+
     /// Takes it down.
     ///
     /// # Errors

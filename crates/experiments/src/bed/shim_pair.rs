@@ -35,6 +35,11 @@ impl ShimPair<'_> {
         [&self.sender, &self.receiver].map(Shim::meter)
     }
 
+    /// The processes of both.
+    pub fn processes(&self) -> Vec<u32> {
+        [&self.sender, &self.receiver].map(Shim::processes).concat()
+    }
+
     /// Takes both down.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::PerfError;
 
 /// Longest wait for an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for a route to the server, and the time between two attempts.
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPT: Duration = Duration::from_millis(10);
@@ -45,6 +45,7 @@ pub fn answer(
 
 fn echo(mut tcp: TcpStream) -> io::Result<()> {
     tcp.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    tcp.set_nodelay(true)?;
     let mut byte = [0];
     while tcp.read(&mut byte)? > 0 {
         tcp.write_all(&byte)?;
@@ -58,18 +59,21 @@ fn echo(mut tcp: TcpStream) -> io::Result<()> {
 /// # Errors
 /// [`PerfError::System`] when the server cannot be reached, or does not answer.
 pub fn set_up(to: SocketAddr, count: u16) -> Result<Vec<SetUp>, PerfError> {
-    let mut done = Vec::with_capacity(count.into());
+    let times = (0..count).map(|_| routed(|| connect(to)));
+    Ok(times.collect::<io::Result<_>>()?)
+}
+
+/// Connects, once there is a route.
+pub(super) fn routed<T>(connect: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let deadline = Instant::now() + ROUTE_TIMEOUT;
-    while done.len() < count.into() {
-        match connect(to) {
-            Ok(times) => done.push(times),
+    loop {
+        match connect() {
             Err(error) if is_unrouted(&error) && Instant::now() < deadline => {
                 thread::sleep(ATTEMPT);
             }
-            Err(error) => return Err(error.into()),
+            connected => return connected,
         }
     }
-    Ok(done)
 }
 
 fn is_unrouted(error: &io::Error) -> bool {
