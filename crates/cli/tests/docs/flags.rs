@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 49] = [
+const DOCUMENTED: [&[&str]; 50] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -29,6 +29,7 @@ const DOCUMENTED: [&[&str]; 49] = [
     &["bench"],
     &["bench", "throughput"],
     &["bench", "scale"],
+    &["bench", "ases"],
     &["bench", "clients"],
     &["bench", "bulk-distance"],
     &["bench", "bulk-congested"],
