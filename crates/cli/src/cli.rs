@@ -16,8 +16,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use self::config::Configured;
 use crate::cmd::{
     bench, coordinator, daemon, demo, doctor, fetch, get, image, join, key, lab, limit, man, paths,
-    perf, ping, receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
-    tracker,
+    perf, ping, receive, run, seed, send, service, shim, simulate, torrent, traceroute, tracker,
 };
 use crate::failure::Failure;
 use crate::out::{errln, outln, plain};
@@ -67,10 +66,8 @@ pub enum Command {
     Receive(receive::ReceiveArgs),
     /// Fetch files that another host shares, over several paths at once
     Fetch(fetch::FetchArgs),
-    /// Download and seed torrents in the background, with an HTTP API
+    /// Run torrents and a queue of transfers in the background, with an HTTP API
     Daemon(Box<daemon::DaemonArgs>),
-    /// Run a queue of transfers for many users, with an HTTP API
-    Serve(serve::ServeArgs),
     /// Carry programs' TCP connections over several SCION paths
     #[command(subcommand)]
     Shim(shim::ShimCommand),
@@ -197,7 +194,6 @@ impl Command {
             Self::Receive(args) => receive::run(args).map(done),
             Self::Fetch(args) => fetch::run(args).map(done),
             Self::Daemon(args) => daemon::run(*args).map(done),
-            Self::Serve(args) => serve::run(args).map(done),
             Self::Shim(command) => shim::run(command),
             Self::Run(args) => run::run(*args),
             Self::As(command) => join::run(command),

@@ -39,7 +39,6 @@ pub mod run;
 pub mod seed;
 mod select;
 pub mod send;
-pub mod serve;
 pub mod service;
 pub mod shim;
 pub mod simulate;

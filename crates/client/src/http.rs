@@ -1,5 +1,6 @@
 //! The page and the HTTP API: connections, authorization of requests, and the functions that answer them.
 
+mod access;
 pub mod body;
 mod caller;
 mod describe;
@@ -22,19 +23,22 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use hawser_http::page::secure;
 use hawser_http::{
-    Attempts, JsonError, NO_PAGES, Token, is_own_page, json_errors, may_be_from_page, nothing,
+    ApiPart, JsonError, NO_PAGES, Peer, SignedIn, Token, is_own_page, json_errors,
+    may_be_from_page, session_cookie,
 };
 use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::access::OwnerAlone;
+pub use self::access::{Access, Callers};
 use self::feed::Feed;
 use crate::addresses::PeerAddresses;
 use crate::client::Client;
@@ -54,8 +58,7 @@ pub struct Daemon {
 struct Inner {
     client: Client,
     addresses: PeerAddresses,
-    token: hawser_http::TokenHash,
-    attempts: Attempts,
+    callers: Arc<dyn Callers>,
     began: Instant,
     /// Browsers that have shown the token.
     sessions: hawser_http::Sessions<()>,
@@ -78,6 +81,20 @@ impl Daemon {
         token: &Token,
         stop: CancellationToken,
     ) -> Result<Self, &'static str> {
+        let owner = Arc::new(OwnerAlone::new(token.hash()));
+        Self::for_callers(client, addresses, owner, stop)
+    }
+
+    /// Serves `client` to those of `callers` that may command it. A request to end the daemon cancels `stop`.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn for_callers(
+        client: Client,
+        addresses: PeerAddresses,
+        callers: Arc<dyn Callers>,
+        stop: CancellationToken,
+    ) -> Result<Self, &'static str> {
         // The ids depend on nothing but the seed: 64 bits of random numbers that nobody else sees.
         let secret = Token::random()?.hash().0;
         let (seed, _) = secret.split_first_chunk().unwrap_or((&[0; 8], &[]));
@@ -88,8 +105,7 @@ impl Daemon {
             inner: Arc::new(Inner {
                 client,
                 addresses,
-                token: token.hash(),
-                attempts: Attempts::default(),
+                callers,
                 began,
                 sessions: hawser_http::Sessions::default(),
                 feed: tokio::sync::Mutex::new(Feed::new(rng.u64(..))),
@@ -97,6 +113,16 @@ impl Daemon {
                 stop,
             }),
         })
+    }
+}
+
+impl Daemon {
+    /// The session that these headers of a request of the page belong to, for other parts of the server.
+    pub fn signed_in(&self, headers: &HeaderMap) -> SignedIn {
+        let inner = &self.inner;
+        let token = |(): &(), token| inner.callers.by_token(&token).map(|_| token);
+        let find = |cookie| inner.sessions.user(cookie, inner.began.elapsed(), token);
+        SignedIn(session_cookie(headers, caller::COOKIE).and_then(find))
     }
 }
 
@@ -120,7 +146,7 @@ impl Listener {
         self.0.local_addr()
     }
 
-    /// Serves requests. Dropping the future ends all connections.
+    /// Serves requests to the torrents alone. Dropping the future ends all connections.
     pub async fn serve(self, daemon: Daemon) {
         self.0.serve(router(daemon)).await;
     }
@@ -129,7 +155,6 @@ impl Listener {
 /// The JSON API, below [`PREFIX`].
 fn json_api() -> OpenApiRouter<Daemon> {
     OpenApiRouter::new()
-        .routes(routes!(describe::description))
         .routes(routes!(torrents::about, torrents::change_daemon))
         .routes(routes!(torrents::list, torrents::add))
         .routes(routes!(torrents::show, torrents::change, torrents::remove))
@@ -149,29 +174,54 @@ fn json_api() -> OpenApiRouter<Daemon> {
 fn api() -> OpenApiRouter<Daemon> {
     OpenApiRouter::with_openapi(describe::Shared::openapi())
         .nest(PREFIX, json_api())
-        .routes(routes!(torrents::metrics))
         .layer(from_fn(json_errors))
 }
 
-/// Which function answers what.
-fn router(daemon: Daemon) -> Router {
-    let (router, _) = api().split_for_parts();
+/// The description of the JSON API.
+pub fn description() -> utoipa::openapi::OpenApi {
+    api().split_for_parts().1
+}
+
+/// The torrents as a part of an API: the JSON API, Transmission's RPC and the page.
+pub fn part(daemon: Daemon) -> ApiPart {
+    let (router, description) = api().split_for_parts();
     // A client may ask for the id of the session by GET.
     let rpc = post(transmission::call).get(transmission::call);
     let router = router.route(RPC, rpc.clone()).route(RPC_SLASH, rpc);
-    let router = router.fallback(nothing);
-    let router = router.layer(from_fn(refuse_pages)).with_state(daemon);
+    let router = router.layer(from_fn(refuse_pages));
+    let router = router.with_state(daemon.clone());
     // A link of another site may lead to the page, which shows nothing without a session.
     let router = router
         .route("/", get(page::index))
         .route("/assets/{name}", get(page::asset));
-    router.layer(from_fn(secure))
+    ApiPart {
+        routes: router.layer(from_fn(secure)),
+        description,
+        metrics: Arc::new(move || {
+            let daemon = daemon.clone();
+            Box::pin(async move {
+                let text = metrics::text(&daemon).await;
+                text.map_err(|error| torrents::refused(&error))
+            })
+        }),
+    }
+}
+
+/// A server of the torrents alone.
+fn router(daemon: Daemon) -> Router {
+    hawser_http::api(describe::Shared::openapi(), vec![part(daemon)])
 }
 
 async fn refuse_pages(request: Request, next: Next) -> axum::response::Response {
+    let tls = is_tls(request.extensions());
     let headers = request.headers();
-    match may_be_from_page(headers, false) && !is_own_page(headers) {
+    match may_be_from_page(headers, false) && !is_own_page(headers, tls) {
         true => JsonError(StatusCode::FORBIDDEN, NO_PAGES.to_owned()).into_response(),
         false => next.run(request).await,
     }
+}
+
+/// Whether the request with these extensions came over TLS.
+fn is_tls(extensions: &axum::http::Extensions) -> bool {
+    extensions.get::<Peer>().is_some_and(|peer| peer.tls)
 }

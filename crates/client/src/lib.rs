@@ -5,7 +5,7 @@
 //! - [`Client`]: the torrents at work, over one [`Engine`].
 //! - [`http`]: its page, its API, and Transmission's RPC; [`Remote`]: a client of the API.
 //! - [`FileStream`]: a file of a torrent, read while it is fetched.
-//! - [`Prepared`]: a daemon from its files and sockets.
+//! - [`Prepared`]: the torrents of a daemon from its files; [`Running`]: these at work.
 //! - `watch_folder`: torrents added from the files of a folder; `completion`: a program run for each that is
 //!   complete.
 //!
@@ -55,8 +55,8 @@ pub use self::record::{
     Announcement, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
     Pending, Record, SeedLimit, Totals, parse_hash,
 };
-pub use self::remote::{Method, Remote, RemoteError};
-pub use self::run::{Options, Prepared, RunError};
+pub use self::remote::{Method, Remote, RemoteError, own_token, publish, withdraw};
+pub use self::run::{Options, Prepared, RunError, Running};
 pub use self::runner::Live;
 pub use self::settings::{
     AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateChange, RateChanges, RateLimit,

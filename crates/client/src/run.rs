@@ -1,58 +1,30 @@
-//! A daemon from its parts: sockets and files in, a service until it is stopped.
+//! The torrents of a daemon from its files, until they are stopped.
 
 use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use hawser_http::{READY, STOPPING, notify};
-use hawser_kernel::bind::Refused;
 use thiserror::Error;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::addresses::PeerAddresses;
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::http::{Daemon, Listener};
+use crate::http::{Callers, Daemon};
 use crate::record::Record;
-use crate::remote::{RemoteError, own_token, publish, withdraw};
 use crate::settings::{QueueChanges, RateChanges};
 use crate::state::{Damaged, StateError, StateFolder};
 use crate::torrents::Bounds;
 use crate::watch_folder;
 
-/// The parts of a daemon, for a message.
-const API: &str = "its API";
-const TORRENTS: &str = "its torrents";
-
-/// Why a daemon cannot run.
+/// Why the torrents of a daemon cannot run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The torrents cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The token cannot be used.
-    #[error(transparent)]
-    Token(#[from] RemoteError),
-    /// The socket of the API cannot be bound.
-    #[error("cannot listen at {address}: {}", Refused::tcp(*.address, source))]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The system has no random numbers.
-    #[error("{0}")]
-    Random(&'static str),
-    /// The address of the API cannot be published.
-    #[error("cannot write the address of the API to {folder}: {source}")]
-    Publish {
-        /// The folder of the state.
-        folder: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
     /// The folder to be watched cannot be read.
     #[error("cannot watch {folder}: {source}: make the folder, or name another one with --watch")]
     Watch {
@@ -69,18 +41,13 @@ pub enum RunError {
         /// Why it cannot.
         source: io::Error,
     },
-    /// A part of the daemon has ended by itself.
-    #[error("the daemon does not work without {0}, which has ended by itself: start it again")]
-    Ended(&'static str),
 }
 
-/// What a daemon is to do.
+/// What the torrents of a daemon are to do.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The folder of its state.
+    /// The folder of their state.
     pub state: PathBuf,
-    /// Where its API listens.
-    pub listen: SocketAddr,
     /// The folder of downloads, an absolute path.
     pub download_dir: PathBuf,
     /// The folder from which torrents are added, an absolute path; `None` for none.
@@ -94,22 +61,19 @@ pub struct Options {
     pub rates: RateChanges,
 }
 
-/// A daemon whose files are read and whose API is bound, before it runs.
+/// The torrents of a daemon whose files are read, before they run.
 pub struct Prepared {
     options: Options,
     state: StateFolder,
     records: Vec<Record>,
-    token: hawser_http::Token,
-    listener: Listener,
-    address: SocketAddr,
 }
 
 impl Prepared {
-    /// Reads the files of a daemon and binds its API. Also returns the damaged files, which were set aside.
+    /// Reads the files. Also returns the damaged ones, which were set aside.
     ///
     /// # Errors
     /// [`RunError`].
-    pub async fn open(mut options: Options) -> Result<(Self, Vec<Damaged>), RunError> {
+    pub fn open(mut options: Options) -> Result<(Self, Vec<Damaged>), RunError> {
         if let Some(folder) = &options.watch {
             let read = std::fs::read_dir(folder);
             read.map_err(|source| RunError::Watch {
@@ -123,25 +87,12 @@ impl Prepared {
         options.rates.apply(&mut limits.rates);
         options.queue.apply(&mut limits.queue);
         options.bounds.all = limits;
-        let token = own_token(&options.state)?;
-        let address = options.listen;
-        let failed = |source| RunError::Listen { address, source };
-        let listener = Listener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
         let prepared = Self {
             options,
             state,
             records,
-            token,
-            listener,
-            address,
         };
         Ok((prepared, damaged))
-    }
-
-    /// The address of the API.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// How many torrents there are.
@@ -149,27 +100,27 @@ impl Prepared {
         self.records.len()
     }
 
-    /// Runs the torrents and serves the API until `stop` is ready or a request ends it; then ends all
-    /// torrents and saves them. `ready` is called when requests are answered.
+    /// Runs the torrents, for `callers` to command.
     ///
     /// # Errors
-    /// [`RunError`] when it cannot begin, or a part of it has ended.
-    pub async fn run(
+    /// When the system has no random numbers.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(
         self,
         engine: Engine,
         peers: PeerAddresses,
-        stop: impl Future,
-        ready: impl FnOnce(),
-    ) -> Result<(), RunError> {
+        callers: Arc<dyn Callers>,
+    ) -> Result<Running, &'static str> {
         let (ends, asked) = (CancellationToken::new(), CancellationToken::new());
         let Options {
-            state: folder,
             download_dir,
             watch,
             bounds,
             ..
         } = self.options;
-        let (client, mut torrents) = Client::start(
+        let (client, task) = Client::start(
             engine,
             self.state,
             self.records,
@@ -181,55 +132,47 @@ impl Prepared {
             // It ends with the torrents.
             tokio::spawn(watch_folder::watch(folder, client.clone(), ends.clone()));
         }
-        let daemon = Daemon::new(client, peers, &self.token, asked.clone());
-        let daemon = daemon.map_err(RunError::Random)?;
-        let published = publish(&folder, self.address);
-        published.map_err(|source| RunError::Publish {
-            folder: folder.clone(),
-            source,
-        })?;
-        let serving = self.listener.serve(daemon);
-        tokio::pin!(serving);
-        ready();
-        tell(READY);
-        let ended = tokio::select! {
-            _ = stop => None,
-            () = asked.cancelled() => None,
-            () = &mut serving => Some(API),
-            _ = &mut torrents => Some(TORRENTS),
-        };
-        tell(STOPPING);
-        ends.cancel();
-        match ended {
-            // Requests are answered meanwhile, also the one that ends the daemon.
-            None => tokio::select! {
-                _ = &mut torrents => {}
-                () = &mut serving => drop(torrents.await),
-            },
-            Some(API) => drop(torrents.await),
-            Some(_) => {}
-        }
-        remove(&folder);
-        match ended {
-            None => Ok(()),
-            Some(part) => Err(RunError::Ended(part)),
-        }
+        let daemon = Daemon::for_callers(client, peers, callers, asked.clone())?;
+        Ok(Running {
+            daemon,
+            task,
+            ends,
+            asked,
+        })
     }
 }
 
-/// Tells the service manager what the daemon does.
-fn tell(state: &str) {
-    if let Err(error) = notify(state) {
-        tracing::warn!("cannot notify systemd: {error}");
-    }
+/// The torrents of a daemon at work. Those of a value that is dropped run until the program ends.
+pub struct Running {
+    daemon: Daemon,
+    task: JoinHandle<()>,
+    ends: CancellationToken,
+    asked: CancellationToken,
 }
 
-fn remove(folder: &Path) {
-    if let Err(error) = withdraw(folder) {
-        // The next command finds that nobody answers at the address.
-        tracing::warn!(
-            "cannot remove the address of the API from {}: {error}",
-            folder.display()
-        );
+impl Running {
+    /// The torrents as they are served.
+    pub fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// Waits until a request asks for the end of the daemon.
+    pub fn asked_to_end(&self) -> impl Future<Output = ()> + use<> {
+        self.asked.clone().cancelled_owned()
+    }
+
+    /// Waits until the torrents have ended by themselves.
+    pub async fn ended(&mut self) {
+        // A panic is an end as well.
+        let _ = (&mut self.task).await;
+    }
+
+    /// Ends all torrents and saves them. Requests are answered meanwhile.
+    pub async fn stop(self) {
+        self.ends.cancel();
+        if !self.task.is_finished() {
+            // A panic is an end as well.
+            let _ = self.task.await;
+        }
     }
 }

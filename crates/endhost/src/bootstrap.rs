@@ -84,7 +84,7 @@ fn list(tried: &[Attempt]) -> String {
 
 /// The settings of this host.
 struct Environment<'a> {
-    variable: &'a dyn Fn(&str) -> Option<String>,
+    variable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     daemon: &'a str,
     config_dir: PathBuf,
 }

@@ -36,15 +36,16 @@ pub struct ApiPart {
 )]
 struct Added;
 
-/// The description of an API of parts with these descriptions. What `first` says of all stands before what
-/// they say.
-fn described(first: OpenApi, parts: impl IntoIterator<Item = OpenApi>) -> OpenApi {
+/// The description of an API of parts with these descriptions, as JSON: what [`api()`] answers. What `first`
+/// says of all stands before what they say.
+#[must_use]
+pub fn described(first: OpenApi, parts: impl IntoIterator<Item = OpenApi>) -> String {
     let mut whole = first;
     for part in parts {
         whole.merge(part);
     }
     whole.merge(<Added as utoipa::OpenApi>::openapi());
-    whole
+    describe::text(&whole)
 }
 
 /// The routes of all parts; beside them their description at `/api/v1/openapi.json`, which begins with
@@ -58,7 +59,7 @@ pub fn api(first: OpenApi, parts: Vec<ApiPart>) -> Router {
         descriptions.push(part.description);
         sources.push(part.metrics);
     }
-    let text: Arc<str> = describe::text(&described(first, descriptions)).into();
+    let text: Arc<str> = described(first, descriptions).into();
     let sources: Arc<[MetricsSource]> = sources.into();
     let added = Router::new()
         .route("/api/v1/openapi.json", get(move || description(text)))

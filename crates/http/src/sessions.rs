@@ -18,6 +18,11 @@ const MAX_SESSIONS: usize = 10_000;
 #[derive(Debug)]
 pub struct Sessions<U>(Mutex<HashMap<[u8; 32], Session<U>>>);
 
+/// The token that began the session of a request, `None` if that has ended: an extension of requests of the own
+/// page, for parts of a server that have no sessions themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedIn(pub Option<TokenHash>);
+
 #[derive(Debug, Clone, Copy)]
 struct Session<U> {
     user: U,

@@ -10,6 +10,7 @@ use hawser_endhost::ScionAddr;
 use tokio::sync::{oneshot, watch};
 
 pub use self::bulk::BulkCarrier;
+pub(crate) use self::bulk::SocketsError;
 use crate::job::JobProgress;
 use crate::queue::Outcome;
 use crate::users::Place;

@@ -5,7 +5,7 @@ mod check;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,44 +19,42 @@ use thiserror::Error;
 
 use crate::queue::{Limits, UserLimits};
 use crate::text;
+use crate::users::OWNER;
 
-/// The address of the HTTP API by default: the port of Hercules' monitor.
-const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+/// Keys that stood above all sections, in the configuration of `hawser serve`, and where they are now.
+const MOVED: [(&str, &str); 4] = [
+    ("attempts", "transfers.attempts"),
+    ("keep_days", "transfers.keep_days"),
+    ("retry", "transfers.retry"),
+    ("running", "transfers.running"),
+];
 
-/// The configuration of a service. Relative paths are relative to the folder of its file.
+/// The configuration of a daemon. Relative paths are relative to the folder of its file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The file, and its text.
+    /// The file, and its text; `None` if it does not exist.
     #[serde(skip)]
     pub(crate) path: PathBuf,
     #[serde(skip)]
-    pub(crate) text: String,
-    /// The folder with the jobs.
-    pub state: PathBuf,
+    pub(crate) text: Option<String>,
+    /// The folder of the state; `None` for that of the host or the user.
+    pub state: Option<PathBuf>,
     /// The file with this host's private key, which is made if it does not exist; `None` for that of
     /// the user.
     pub key: Option<PathBuf>,
-    /// Most transfers that run at once.
-    #[serde(default = "running")]
-    pub running: usize,
-    /// How long a transfer is tried again while nothing is delivered, before it fails.
-    #[serde(default = "retry", deserialize_with = "text::retry")]
-    pub retry: Duration,
-    /// Attempts in a row that may fail without delivering anything, before a transfer fails; `None`
-    /// for as many as there is time for.
-    pub attempts: Option<u32>,
-    /// How long transfers are listed after their end, in days.
-    #[serde(default = "keep_days")]
-    pub keep_days: u32,
+    /// Defaults of the flags about torrents, which the program reads.
+    #[serde(default)]
+    pub torrents: toml::Table,
     /// How this host gets into its network.
     #[serde(default)]
     pub network: NetworkConfig,
     /// How transfers are done.
     #[serde(default)]
     pub transfers: TransfersConfig,
-    /// The HTTP API; if there is no `https` either, at 127.0.0.1:8000.
-    pub http: Option<HttpConfig>,
+    /// The HTTP API without TLS.
+    #[serde(default)]
+    pub http: HttpConfig,
     /// The HTTP API over TLS, with certificates of clients.
     pub https: Option<HttpsConfig>,
     /// What others may send here; `None` for nothing.
@@ -86,6 +84,18 @@ pub struct NetworkConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransfersConfig {
+    /// Most transfers that run at once.
+    #[serde(default = "running")]
+    pub running: usize,
+    /// How long a transfer is tried again while nothing is delivered, before it fails.
+    #[serde(default = "retry", deserialize_with = "text::retry")]
+    pub retry: Duration,
+    /// Attempts in a row that may fail without delivering anything, before a transfer fails; `None`
+    /// for as many as there is time for.
+    pub attempts: Option<u32>,
+    /// How long transfers are listed after their end, in days.
+    #[serde(default = "keep_days")]
+    pub keep_days: u32,
     /// Most paths that a transfer uses at once.
     #[serde(default = "paths")]
     pub paths: usize,
@@ -106,12 +116,11 @@ pub struct TransfersConfig {
 }
 
 /// The HTTP API without TLS.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpConfig {
-    /// An address of this host's loopback interface.
-    #[serde(default = "http")]
-    pub listen: SocketAddr,
+    /// An address of this host's loopback interface; `None` for the usual one.
+    pub listen: Option<SocketAddr>,
     /// The user that requests without a token act for; `None` to refuse them.
     pub anonymous: Option<String>,
 }
@@ -133,7 +142,10 @@ pub struct HttpsConfig {
 
 impl HttpsConfig {
     /// Reads the files.
-    pub(crate) fn tls(&self) -> Result<Tls, TlsError> {
+    ///
+    /// # Errors
+    /// [`TlsError`] if they cannot be used.
+    pub fn tls(&self) -> Result<Tls, TlsError> {
         Tls::read(&TlsFiles {
             certificate: self.certificate.clone(),
             key: self.key.clone(),
@@ -206,6 +218,9 @@ pub struct UserConfig {
     /// Whether the user sees and cancels the transfers of all.
     #[serde(default)]
     pub admin: bool,
+    /// Whether the user commands the torrents, and with them every file that the daemon may write.
+    #[serde(default)]
+    pub torrents: bool,
 }
 
 const fn running() -> usize {
@@ -232,10 +247,6 @@ const fn user_queued() -> usize {
     1000
 }
 
-const fn http() -> SocketAddr {
-    HTTP
-}
-
 fn paths() -> usize {
     PathOptions::default().subflows
 }
@@ -243,6 +254,10 @@ fn paths() -> usize {
 impl Default for TransfersConfig {
     fn default() -> Self {
         Self {
+            running: running(),
+            retry: retry(),
+            attempts: None,
+            keep_days: keep_days(),
             paths: paths(),
             congestion: Algorithm::default(),
             rate: None,
@@ -300,6 +315,23 @@ impl Config {
         Self::parse(path, &text)
     }
 
+    /// As [`read`](Self::read); if there is no such file, the configuration that an empty one has.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_if_any(path: &Path) -> Result<Self, ConfigError> {
+        match Self::read(path) {
+            Err(ConfigError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                let empty = Self::parse(path, "")?;
+                Ok(Self {
+                    text: None,
+                    ..empty
+                })
+            }
+            read => read,
+        }
+    }
+
     /// As [`read`](Self::read), of a text that would be at `path`.
     ///
     /// # Errors
@@ -310,8 +342,13 @@ impl Config {
             let before = text.as_bytes().get(..at).unwrap_or_default();
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let content = text.lines().nth(line - 1).unwrap_or_default().trim();
-            let message = error.message().lines().map(plain_words);
-            let message = message.collect::<Vec<_>>().join("; ");
+            let message = match moved(text) {
+                Some((old, new)) => format!("`{old}` is now `{new}`"),
+                None => {
+                    let message = error.message().lines().map(plain_words);
+                    message.collect::<Vec<_>>().join("; ")
+                }
+            };
             ConfigError::Line {
                 path: path.to_owned(),
                 line,
@@ -321,19 +358,13 @@ impl Config {
                 },
             }
         })?;
-        if config.http.is_none() && config.https.is_none() {
-            config.http = Some(HttpConfig {
-                listen: HTTP,
-                anonymous: None,
-            });
-        }
         // From the root, so that users can name their files from there.
         let absolute = std::path::absolute(path).map_err(|source| ConfigError::Read {
             path: path.to_owned(),
             source,
         })?;
         config.resolve(absolute.parent().unwrap_or(Path::new("/")));
-        (config.path, config.text) = (absolute, text.to_owned());
+        (config.path, config.text) = (absolute, Some(text.to_owned()));
         check::check(&config).map_err(|(key, reason)| ConfigError::Value {
             path: path.to_owned(),
             key,
@@ -353,17 +384,23 @@ impl Config {
             };
             (name.clone(), limits)
         });
+        let owner = UserLimits {
+            running: self.transfers.running,
+            queued: user_queued(),
+            priority: i8::MAX,
+        };
         Limits {
-            running: self.running,
-            attempts: self.attempts,
-            retry: self.retry.as_secs(),
-            users: users.collect(),
+            running: self.transfers.running,
+            attempts: self.transfers.attempts,
+            retry: self.transfers.retry.as_secs(),
+            users: users.chain([(OWNER.to_owned(), owner)]).collect(),
         }
     }
 
     /// Makes relative paths relative to `folder`.
     fn resolve(&mut self, folder: &Path) {
-        let mut paths: Vec<&mut PathBuf> = vec![&mut self.state];
+        let mut paths: Vec<&mut PathBuf> = Vec::new();
+        paths.extend(&mut self.state);
         paths.extend(&mut self.key);
         paths.extend(&mut self.network.config_dir);
         paths.extend(&mut self.transfers.known_hosts);
@@ -383,6 +420,12 @@ impl Config {
             *path = folder.join(&path);
         }
     }
+}
+
+/// The key above all sections that stands elsewhere now, if one of them is in this text.
+fn moved(text: &str) -> Option<(&'static str, &'static str)> {
+    let table: toml::Table = text.parse().ok()?;
+    MOVED.into_iter().find(|(old, _)| table.contains_key(*old))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What a service reports to the program that runs it.
 
-use std::net::SocketAddr;
-
 use hawser_bulk::ServerEvent;
 use hawser_endhost::ScionAddr;
 use hawser_keys::PeerKey;
@@ -11,8 +9,8 @@ use crate::job::Job;
 /// What happens in a service.
 #[derive(Debug)]
 pub enum ServiceEvent {
-    /// Requests are answered.
-    Ready(Addresses),
+    /// Others can send to this address; the host shows this key.
+    Receiving(ScionAddr, PeerKey),
     /// The configuration's file was read again after a change.
     Configured,
     /// A job is new, or has changed.
@@ -21,17 +19,4 @@ pub enum ServiceEvent {
     Receive(Box<ServerEvent>),
     /// A fault that may pass, or that an administrator has to mend.
     Trouble(String),
-}
-
-/// Where a service is reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Addresses {
-    /// The API over plain HTTP.
-    pub http: Option<SocketAddr>,
-    /// The API over TLS.
-    pub https: Option<SocketAddr>,
-    /// What others send to.
-    pub receive: Option<ScionAddr>,
-    /// The key that this host shows.
-    pub key: Option<PeerKey>,
 }

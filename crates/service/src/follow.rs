@@ -31,8 +31,8 @@ impl Follower {
     pub fn new(config: &Config) -> Self {
         Self {
             path: config.path.clone(),
-            current: Some(config.text.clone()),
-            found: Some(config.text.clone()),
+            current: config.text.clone(),
+            found: config.text.clone(),
         }
     }
 
@@ -119,22 +119,22 @@ mod tests {
     #[test]
     fn each_change_is_read_once_and_only_when_it_is_settled() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("serve.toml");
-        let text = |running: u8| format!("state = 'state'\nrunning = {running}\n");
+        let path = folder.path().join("daemon.toml");
+        let text = |running: u8| format!("[transfers]\nrunning = {running}\n");
         fs::write(&path, text(1)).unwrap();
         let mut follower = Follower::new(&Config::read(&path).unwrap());
         assert!(follower.look().is_none());
         // Of the same length, and within the same tick of the clock.
         fs::write(&path, text(2)).unwrap();
         assert!(follower.look().is_none());
-        assert_eq!(follower.look().unwrap().unwrap().running, 2);
+        assert_eq!(follower.look().unwrap().unwrap().transfers.running, 2);
         assert!(follower.look().is_none());
         // Empty for a moment.
         fs::write(&path, "").unwrap();
         assert!(follower.look().is_none());
         fs::write(&path, text(2)).unwrap();
         assert!(follower.look().is_none() && follower.look().is_none());
-        fs::write(&path, "state = 5").unwrap();
+        fs::write(&path, "state = 5\n").unwrap();
         assert!(follower.look().is_none());
         let error = follower.look().unwrap().unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
@@ -146,6 +146,17 @@ mod tests {
         assert!(follower.look().is_none());
         fs::write(&path, text(3)).unwrap();
         assert!(follower.look().is_none());
-        assert_eq!(follower.look().unwrap().unwrap().running, 3);
+        assert_eq!(follower.look().unwrap().unwrap().transfers.running, 3);
+    }
+
+    #[test]
+    fn a_file_that_is_made_later_is_read_and_one_that_is_not_is_no_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("daemon.toml");
+        let mut follower = Follower::new(&Config::read_if_any(&path).unwrap());
+        assert!(follower.look().is_none() && follower.look().is_none());
+        fs::write(&path, "transfers.running = 7").unwrap();
+        assert!(follower.look().is_none());
+        assert_eq!(follower.look().unwrap().unwrap().transfers.running, 7);
     }
 }

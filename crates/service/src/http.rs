@@ -1,4 +1,4 @@
-//! The HTTP API: connections, the user that a request comes from, and the function that answers it.
+//! The HTTP API: the user that a request comes from, and the function that answers it.
 
 mod answer;
 mod caller;
@@ -6,14 +6,12 @@ mod describe;
 mod hercules;
 mod transfers;
 
-use std::io;
-use std::net::SocketAddr;
+use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::routing::any;
-use hawser_http::{Tls, json_errors, nothing};
+use hawser_http::{ApiPart, json_errors};
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
@@ -24,68 +22,9 @@ use crate::service::Service;
 /// What the paths of the JSON API begin with.
 const PREFIX: &str = "/api/v1";
 
-/// A socket on which the API is served.
-pub struct Listener {
-    inner: hawser_http::Listener,
-    /// Whether requests may do without a token, if there is a user for that.
-    may_be_anonymous: bool,
-}
-
-impl Listener {
-    /// Binds a socket at `address` for plain HTTP. With `may_be_anonymous`, requests without a token
-    /// act for the user that the service has for them.
-    ///
-    /// # Errors
-    /// When the socket cannot be bound.
-    pub async fn http(address: SocketAddr, may_be_anonymous: bool) -> io::Result<Self> {
-        Ok(Self {
-            inner: hawser_http::Listener::bind(address, None).await?,
-            may_be_anonymous,
-        })
-    }
-
-    /// Binds a socket at `address` for HTTP over TLS.
-    ///
-    /// # Errors
-    /// When the socket cannot be bound.
-    pub async fn https(address: SocketAddr, tls: Tls) -> io::Result<Self> {
-        Ok(Self {
-            inner: hawser_http::Listener::bind(address, Some(tls)).await?,
-            may_be_anonymous: false,
-        })
-    }
-
-    /// The address of the socket.
-    ///
-    /// # Errors
-    /// When the system does not say.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-
-    /// Serves requests to `service`. Dropping the future ends all connections.
-    pub async fn serve(self, service: Service) {
-        self.serve_router(router(service)).await;
-    }
-
-    async fn serve_router(self, router: Router) {
-        let may_be_anonymous = self.may_be_anonymous;
-        let checked = move |mut request: Request, next: Next| async move {
-            let caller = Caller::new(request.extensions().get(), may_be_anonymous);
-            if let Some(refusal) = caller.refusal(&request) {
-                return refusal;
-            }
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        };
-        self.inner.serve(router.layer(from_fn(checked))).await;
-    }
-}
-
 /// The JSON API, below [`PREFIX`].
 fn json_api() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
-        .routes(routes!(describe::description))
         .routes(routes!(transfers::list, transfers::submit))
         .routes(routes!(
             transfers::show,
@@ -115,16 +54,37 @@ fn text_api() -> OpenApiRouter<Service> {
 fn api() -> OpenApiRouter<Service> {
     OpenApiRouter::with_openapi(describe::Shared::openapi())
         .nest(PREFIX, json_api())
-        .routes(routes!(transfers::metrics))
         .layer(from_fn(json_errors))
         // Its errors are text, as its other answers are.
         .merge(text_api())
 }
 
-/// Which function answers what.
-fn router(service: Service) -> Router {
-    let (router, _) = api().split_for_parts();
-    router.fallback(nothing).with_state(service)
+/// The description of both APIs.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    api().split_for_parts().1
+}
+
+/// The transfers as a part of an API: the JSON API, and that of Hercules' monitor. With `may_be_anonymous`,
+/// requests without a token act for the user that the service has for them.
+pub fn part(service: Service, may_be_anonymous: bool) -> ApiPart {
+    let (router, description) = api().split_for_parts();
+    let checked = move |mut request: Request, next: Next| async move {
+        let caller = Caller::new(request.extensions().get(), may_be_anonymous);
+        if let Some(refusal) = caller.refusal(&request) {
+            return refusal;
+        }
+        request.extensions_mut().insert(caller);
+        next.run(request).await
+    };
+    ApiPart {
+        routes: router.with_state(service.clone()).layer(from_fn(checked)),
+        description,
+        metrics: Arc::new(move || {
+            let service = service.clone();
+            Box::pin(async move { Ok(service.metrics().await) })
+        }),
+    }
 }
 
 #[cfg(test)]

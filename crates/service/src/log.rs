@@ -20,7 +20,7 @@ use thiserror::Error;
 use crate::job::{Job, JobId};
 
 /// The file, the one that replaces it, and the one that is locked, in the folder.
-const FILE: &str = "jobs.jsonl";
+pub(crate) const FILE: &str = "jobs.jsonl";
 const NEW: &str = "jobs.jsonl.new";
 const LOCK: &str = "lock";
 /// The version of the format.
@@ -53,7 +53,7 @@ pub enum JobLogError {
         source: io::Error,
     },
     /// Another service uses the folder.
-    #[error("{0} is in use by another service: stop it, or name another folder as `state`")]
+    #[error("{0} is in use by another daemon: stop it, or name another folder with --state")]
     InUse(PathBuf),
     /// A line is damaged, and not by a crash.
     #[error(

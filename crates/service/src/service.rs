@@ -19,11 +19,13 @@ mod runner;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_endhost::ScionAddr;
-use hawser_http::Attempts;
+use hawser_http::{Attempts, TokenHash};
+use hawser_keys::PeerKey;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, oneshot};
 
@@ -49,7 +51,10 @@ struct Inner {
     wake: Notify,
     carrier: Arc<dyn Carrier>,
     users: RwLock<Arc<Users>>,
-    receive: Option<Receive>,
+    /// The folder with what is received; `None` for nothing.
+    received: Option<PathBuf>,
+    /// Where others send to, once they can.
+    receiving: OnceLock<ScionAddr>,
     /// How long ended jobs are kept, in seconds.
     keep: u64,
     counters: Counters,
@@ -57,15 +62,6 @@ struct Inner {
     attempts: Attempts,
     begun: Instant,
     events: UnboundedSender<ServiceEvent>,
-}
-
-/// What this host receives.
-#[derive(Debug, Clone)]
-pub struct Receive {
-    /// Where others send to.
-    pub address: ScionAddr,
-    /// The folder.
-    pub folder: std::path::PathBuf,
 }
 
 /// What changes.
@@ -77,13 +73,14 @@ struct Core {
 }
 
 impl Service {
-    /// A service with the jobs of `log`, of which `queue` was made. What happens goes to `events`.
+    /// A service with the jobs of `log`, of which `queue` was made. The user [`OWNER`](crate::OWNER) has the token
+    /// `owner`. What happens goes to `events`.
     #[must_use]
     pub fn new(
         config: &Config,
+        owner: TokenHash,
         (queue, log): (Queue, JobLog),
         carrier: Arc<dyn Carrier>,
-        receive: Option<Receive>,
         events: UnboundedSender<ServiceEvent>,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -95,9 +92,13 @@ impl Service {
             progress: Mutex::default(),
             wake: Notify::new(),
             carrier,
-            users: RwLock::new(Arc::new(Users::new(config))),
-            receive,
-            keep: u64::from(config.keep_days) * 24 * 3600,
+            users: RwLock::new(Arc::new(Users::new(config, owner))),
+            received: config
+                .receive
+                .as_ref()
+                .map(|receive| receive.folder.clone()),
+            receiving: OnceLock::new(),
+            keep: u64::from(config.transfers.keep_days) * 24 * 3600,
             counters: Counters::default(),
             attempts: Attempts::default(),
             begun: Instant::now(),
@@ -112,15 +113,28 @@ impl Service {
         Arc::clone(&users)
     }
 
-    /// What this host receives; `None` for nothing.
+    /// The folder with what this host receives; `None` for nothing.
     #[must_use]
-    pub fn receive(&self) -> Option<&Receive> {
-        self.0.receive.as_ref()
+    pub fn received(&self) -> Option<&Path> {
+        self.0.received.as_deref()
+    }
+
+    /// Where others send to; `None` while they cannot.
+    #[must_use]
+    pub fn receiving(&self) -> Option<ScionAddr> {
+        self.0.receiving.get().copied()
+    }
+
+    /// Lets it be known that others can send to this address of the host with this key.
+    pub(crate) fn receives_at(&self, address: ScionAddr, key: PeerKey) {
+        if self.0.receiving.set(address).is_ok() {
+            self.report(ServiceEvent::Receiving(address, key));
+        }
     }
 
     /// Counts a wrong token against the address `from`. If there were too many, returns how long it has
     /// to wait instead.
-    pub(crate) fn wrong_token(&self, from: IpAddr) -> Option<Duration> {
+    pub fn wrong_token(&self, from: IpAddr) -> Option<Duration> {
         self.0.attempts.count(from, self.0.begun.elapsed())
     }
 

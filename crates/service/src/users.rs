@@ -9,10 +9,15 @@ use thiserror::Error;
 
 use crate::config::Config;
 
+/// The name of the user that the daemon's own token stands for: it may do all that the daemon may.
+pub const OWNER: &str = "owner";
+
 /// The users of a service.
 #[derive(Debug, Clone, Default)]
 pub struct Users {
     all: Vec<User>,
+    /// The token of [`OWNER`].
+    owner: Option<TokenHash>,
     /// What the transfers of all keep to together.
     limit: Option<Limit>,
     /// The user that requests without a token act for.
@@ -26,6 +31,8 @@ pub struct User {
     pub name: String,
     /// Whether this user sees and cancels the transfers of all.
     pub admin: bool,
+    /// Whether this user commands the torrents.
+    pub torrents: bool,
     token: Option<TokenHash>,
     certificate: Option<String>,
     folders: Vec<PathBuf>,
@@ -65,10 +72,14 @@ pub enum PlaceError {
 }
 
 impl Users {
-    /// The users of a configuration.
+    /// The users of a configuration, and [`OWNER`] with this token.
     #[must_use]
-    pub fn new(config: &Config) -> Self {
-        Self::default().renewed(config)
+    pub fn new(config: &Config, owner: TokenHash) -> Self {
+        let none = Self {
+            owner: Some(owner),
+            ..Self::default()
+        };
+        none.renewed(config)
     }
 
     /// The users of a configuration that takes the place of the one that these are of. Limits that
@@ -90,6 +101,7 @@ impl Users {
         let users = config.users.iter().map(|(name, user)| User {
             name: name.clone(),
             admin: user.admin,
+            torrents: user.torrents,
             token: user.token_sha256,
             certificate: user.certificate.clone(),
             folders: user.folders.clone(),
@@ -99,9 +111,11 @@ impl Users {
                 None => limit.clone(),
             },
         });
+        let owner = self.owner.map(|token| User::owner(token, limit.clone()));
         Self {
-            all: users.collect(),
-            anonymous: config.http.as_ref().and_then(|http| http.anonymous.clone()),
+            all: users.chain(owner).collect(),
+            owner: self.owner,
+            anonymous: config.http.anonymous.clone(),
             limit: limit.clone(),
         }
     }
@@ -120,11 +134,10 @@ impl Users {
 
     /// The user whose token this is. The time that it takes says nothing about tokens.
     #[must_use]
-    pub fn by_token(&self, token: &str) -> Option<&User> {
-        let hash = TokenHash::of(token);
+    pub fn by_token(&self, token: &TokenHash) -> Option<&User> {
         let mut found = None;
         for user in &self.all {
-            let is_it = user.token == Some(hash);
+            let is_it = user.token == Some(*token);
             found = if is_it { Some(user) } else { found };
         }
         found
@@ -139,6 +152,21 @@ impl Users {
 }
 
 impl User {
+    /// The user that the daemon's own token stands for. Torrents are written anywhere by that token: it sends
+    /// from anywhere as well.
+    fn owner(token: TokenHash, limit: Option<Limit>) -> Self {
+        Self {
+            name: OWNER.to_owned(),
+            admin: true,
+            torrents: true,
+            token: Some(token),
+            certificate: None,
+            folders: vec![PathBuf::from("/")],
+            rate: None,
+            limit,
+        }
+    }
+
     /// What all of the user's transfers keep to together; `None` for no limit.
     #[must_use]
     pub const fn limit(&self) -> Option<&Limit> {

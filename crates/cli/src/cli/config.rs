@@ -12,12 +12,15 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
 use self::file::Setting;
-use crate::cmd::folders;
+use crate::cmd::{daemon, folders};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, plain};
 
 /// The variable that names the file, if the flag does not.
 const VARIABLE: &str = "HAWSER_CONFIG";
+
+/// The command with a configuration of its own.
+const DAEMON: &str = "daemon";
 
 /// Flags, and the variables that mean the same and come before the file.
 const ENVIRONMENT: [(&[&str], &[&str]); 2] = [
@@ -28,13 +31,26 @@ const ENVIRONMENT: [(&[&str], &[&str]); 2] = [
     (&["local"], &["SCION_LOCAL_ADDR"]),
 ];
 
-/// The arguments with those of the configuration file.
+/// The table of the daemon's configuration with defaults of its flags, and flags that say nothing about torrents,
+/// each with its place there.
+const TORRENTS: &str = "torrents";
+const ELSEWHERE: [(&str, &str); 8] = [
+    ("listen", "`listen` below [http]"),
+    ("state", "`state` above all sections"),
+    ("sciond", "`sciond` below [network]"),
+    ("config-dir", "`config_dir` below [network]"),
+    ("bootstrap", "`bootstrap` below [network]"),
+    ("local", "`local` below [network]"),
+    ("config", "it as a flag"),
+    ("check", "it as a flag"),
+];
+
+/// The arguments with those of the configuration files.
 #[derive(Debug)]
 pub struct Configured {
     pub args: Vec<OsString>,
-    file: PathBuf,
-    /// What of the file is among the arguments.
-    used: Vec<Setting>,
+    /// What of the files is among the arguments, each with its file.
+    used: Vec<(PathBuf, Setting)>,
 }
 
 impl Configured {
@@ -46,34 +62,62 @@ impl Configured {
         let (file, is_there) = file(&args);
         let mut configured = Self {
             args,
-            file,
             used: Vec::new(),
         };
+        // It is about fewer commands, and comes before the file of all.
+        if configured.args.iter().any(|arg| arg == DAEMON) {
+            configured.read_daemon(&program())?;
+        }
         if is_there {
-            configured.read_file(&program())?;
+            configured.read_file(&file, &program())?;
         }
         Ok(configured)
     }
 
-    fn read_file(&mut self, program: &Command) -> Result<(), Failure> {
+    fn read_file(&mut self, file: &Path, program: &Command) -> Result<(), Failure> {
         // Of errors, `--help` and the like alone are reported, and come before the file.
         let lenient = program.clone().ignore_errors(true);
         let Ok(given) = lenient.try_get_matches_from(&self.args) else {
             return Ok(());
         };
-        let name = self.file.display();
+        let name = file.display();
         let action = format!("cannot read the configuration file {name}");
-        let text = std::fs::read_to_string(&self.file).doing(&action);
+        let text = std::fs::read_to_string(file).doing(&action);
         let text = text.map_err(Failure::usage)?;
         let settings = file::parse(&text, program);
         let settings = settings.map_err(|wrong| Failure::usage(format!("{name}:{wrong}")))?;
-        self.add(settings, &given, program, is_in_environment);
+        self.add(file, settings, &given, program, is_in_environment);
+        Ok(())
+    }
+
+    /// Adds the flags about torrents of the daemon's configuration, if that is the command. The command itself
+    /// reads, and judges, all else in that file.
+    fn read_daemon(&mut self, program: &Command) -> Result<(), Failure> {
+        let lenient = program.clone().ignore_errors(true);
+        let Ok(given) = lenient.try_get_matches_from(&self.args) else {
+            return Ok(());
+        };
+        let Some((DAEMON, flags)) = given.subcommand() else {
+            return Ok(());
+        };
+        let named = flags.get_one::<PathBuf>("config").cloned();
+        let Ok(file) = named.map_or_else(daemon::usual, Ok) else {
+            return Ok(());
+        };
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            return Ok(());
+        };
+        let settings = file::parse_section(&text, TORRENTS, &[DAEMON], &ELSEWHERE, program);
+        let name = file.display();
+        let settings = settings.map_err(|wrong| Failure::usage(format!("{name}:{wrong}")))?;
+        self.add(&file, settings, &given, program, is_in_environment);
         Ok(())
     }
 
     /// Adds the settings of the command in `given`, what the arguments are without them.
     fn add(
         &mut self,
+        file: &Path,
         settings: Vec<Setting>,
         given: &ArgMatches,
         program: &Command,
@@ -101,16 +145,16 @@ impl Configured {
                 && !excluded(arg, given, command)
             {
                 self.args.splice(at..at, setting.args());
-                self.used.push(setting);
+                self.used.push((file.to_owned(), setting));
             }
         }
     }
 
     /// Says which arguments that an error names are the file's.
     pub fn explain(&self, error: &str) {
-        let named = |setting: &&Setting| error.contains(&format!("--{}", setting.flag));
-        for setting in self.used.iter().filter(named) {
-            let file = plain(&self.file.display().to_string());
+        let named = |setting: &Setting| error.contains(&format!("--{}", setting.flag));
+        for (file, setting) in self.used.iter().filter(|(_, setting)| named(setting)) {
+            let file = plain(&file.display().to_string());
             let args = setting.args();
             let args: Vec<_> = args
                 .iter()
@@ -184,14 +228,13 @@ mod tests {
         let program = Cli::command();
         let mut configured = Configured {
             args: args.split(' ').map(OsString::from).collect(),
-            file: PathBuf::new(),
             used: Vec::new(),
         };
         let lenient = program.clone().ignore_errors(true);
         let given = lenient.try_get_matches_from(&configured.args).unwrap();
         let settings = file::parse(text, &program).unwrap();
         let is_in_environment = |flag: &str| environment.contains(&flag);
-        configured.add(settings, &given, &program, is_in_environment);
+        configured.add(Path::new(""), settings, &given, &program, is_in_environment);
         let args = configured.args.into_iter().skip(1);
         let args: Vec<String> = args.map(|arg| arg.into_string().unwrap()).collect();
         args.join(" ")
@@ -246,6 +289,44 @@ mod tests {
         assert_eq!(without, "paths --sciond=10.0.0.1:1 --json 1-ff00:0:1");
         let with = configured(text, args, &["sciond", "bootstrap"]);
         assert_eq!(with, "paths --json 1-ff00:0:1");
+    }
+
+    #[test]
+    fn flags_about_torrents_are_read_from_the_daemons_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("daemon.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let args = ["hawser", "--config", "/dev/null", "daemon", "--seeds", "9"];
+            let args = args.map(OsString::from).to_vec();
+            let args = [args, vec!["--config".into(), file.clone().into()]].concat();
+            let read = Configured::read(args, Cli::command);
+            read.map(|configured| configured.args)
+                .map_err(|error| error.to_string())
+        };
+        let text = "[users.a]\n[torrents]\ntcp = 'none'\nseeds = 1\nno-scion = true\n";
+        let args: Vec<String> = read(text)
+            .unwrap()
+            .into_iter()
+            .map(|arg| arg.into_string().unwrap())
+            .collect();
+        assert_eq!(args[4..6], ["--tcp=none", "--no-scion"]);
+        assert_eq!(args[6..8], ["--seeds", "9"]);
+        for (text, wanted) in [
+            (
+                "\n[torrents]\nseds = 1",
+                "daemon.toml:3: hawser daemon has no flag --seds: did you mean seeds?",
+            ),
+            (
+                "[torrents]\nlisten = 'a'",
+                "listen does not belong below [torrents]: write `listen` below [http]",
+            ),
+            ("torrents = 1", "daemon.toml:1: torrents takes a table"),
+            ("[torrents]\ntcp = ", "daemon.toml:2: "),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("BitTorrent", &["get", "seed", "torrent", "tracker"]),
     ("Files", &["send", "receive", "fetch"]),
     ("TCP programs", &["run", "shim"]),
-    ("Services of a host", &["daemon", "serve"]),
+    ("Service of a host", &["daemon"]),
     ("Networks", &["lab", "demo", "bench", "simulate"]),
     ("An AS", &["as", "router", "control"]),
     ("Operators", &["limit", "coordinator"]),

@@ -8,12 +8,13 @@ use clap::{Command, Error};
 use super::mistake::expecting;
 
 /// Commands by their old names, and what to write now.
-pub const COMMANDS: [(&str, &str); 5] = [
+pub const COMMANDS: [(&str, &str); 6] = [
     ("join", "as join"),
     ("limit serve", "coordinator --limits-only"),
     ("map", "shim map"),
     ("perf send", "perf ADDR"),
     ("perf serve", "perf --server"),
+    ("serve", "daemon"),
 ];
 
 /// A flag, or an argument, that had another name.
@@ -34,7 +35,7 @@ const fn flag(commands: &'static [&'static str], old: &'static str, new: &'stati
 const PATHS: &[&str] = &["fetch", "get", "paths", "run", "send", "shim up"];
 
 /// All flags and arguments that had another name.
-pub const FLAGS: [Flag; 21] = [
+pub const FLAGS: [Flag; 20] = [
     flag(&["as join"], "--dir", "--state"),
     flag(&["as join"], "--once", "--unpack"),
     flag(&["bench", "bench bulk-congested"], "--variant", "--only"),
@@ -51,7 +52,6 @@ pub const FLAGS: [Flag; 21] = [
     flag(PATHS, "--max-paths", "--paths"),
     flag(&["run", "shim up"], "--file", "--map"),
     flag(&["send"], "-o", "--owner"),
-    flag(&["serve"], "CONFIG", "--config CONFIG"),
     flag(
         &["shim map add", "shim map list", "shim map remove"],
         "--file",

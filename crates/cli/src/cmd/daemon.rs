@@ -1,37 +1,39 @@
-//! `hawser daemon`: the torrents of this host, until it is stopped.
+//! `hawser daemon`: the torrents of this host and its queue of transfers, until it is stopped.
 
 mod automation;
+mod config;
+mod transfers;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use hawser_client::{
-    Bounds, Engine, LimitChange, Options, PeerAddresses, Prepared, QueueChanges, RateChange,
-    RateChanges,
+    Bounds, Engine, LimitChange, PeerAddresses, QueueChanges, RateChange, RateChanges,
 };
+use hawser_daemon::{Options, Prepared};
+use hawser_endhost::Endhost;
 use hawser_quic::Config;
+use hawser_service::{HostNetwork, ServiceEvent};
 use hawser_torrent::PeerAddr;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use self::automation::{AutomationArgs, absolute};
+pub use self::config::{state_to_find, usual};
 use super::address::{Listen, listen, tcp};
 use super::find::{self, Dht, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
 use super::quantity::{RateArg, long_duration, rate_or_none};
 use super::storage::StorageArgs;
-use super::{folders, headings, process};
+use super::{headings, process};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln, plain};
 
-/// The folder of the state, in that of the host or the user.
-pub const STATE: &str = "daemon";
-
 /// The folder of the nodes of the DHT, in that of the state.
 const NODES: &str = "dht";
-
-/// The address of the API by default: the port at which programs look for Transmission.
-const API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9091);
 
 /// Keep-alive interval of a path, as of a download.
 const KEEP_ALIVE: Duration = Duration::from_millis(250);
@@ -44,13 +46,19 @@ pub struct DaemonArgs {
     /// Where IP peers connect; port 0 is any that is free, none for nowhere
     #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:6881", value_parser = tcp_or_none)]
     pub tcp: TcpArg,
-    /// Where the page and the API listen, and Transmission's RPC: an address of the loopback interface
-    #[arg(long, value_name = "ADDR", default_value_t = API, value_parser = loopback)]
-    pub listen: SocketAddr,
-    /// The folder with the torrents and the token [default: /var/lib/hawser/daemon for root,
-    /// hawser/daemon in $XDG_DATA_HOME or ~/.local/share for others]
+    /// Where the page and the API listen: an address of the loopback interface [default: 127.0.0.1:9091]
+    #[arg(long, value_name = "ADDR", value_parser = loopback)]
+    pub listen: Option<SocketAddr>,
+    /// The folder of the state [default: /var/lib/hawser/daemon for root, hawser/daemon in
+    /// $XDG_DATA_HOME or ~/.local/share for others]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// The configuration: users, TLS, transfers [default: daemon.toml in /etc/hawser or ~/.config/hawser]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the configuration, and end
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
+    pub check: bool,
     /// Most torrents that download at once [default: 5]
     ///
     /// Or none. Kept with the torrents until another one is given, here or by Transmission's RPC, as the limits
@@ -74,7 +82,7 @@ pub struct DaemonArgs {
     /// Kept with the torrents until another one is given: here, by the API, or by Transmission's RPC.
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     pub limit_down: Option<RateArg>,
-    /// Most content sent per second by all torrents together
+    /// Most content sent per second by all torrents
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     pub limit_up: Option<RateArg>,
     /// Most torrents whose content is verified at once
@@ -171,16 +179,102 @@ fn rate_change(wanted: Option<RateArg>) -> RateChange {
 pub fn run(args: DaemonArgs) -> Result<(), Failure> {
     process::raise_file_limit();
     let ways = args.find.ways_of_all()?;
-    let state = match &args.state {
-        Some(state) => state.clone(),
-        None => folders::state(STATE)?,
+    let config = config::read(args.config.as_deref())?;
+    if args.check {
+        let file = args.config.clone().map_or_else(usual, Ok)?;
+        outln!("{} is valid", file.display());
+        return Ok(());
+    }
+    let state = config::state(args.state.as_deref(), &config)?;
+    let options = Options {
+        listen: args.listen,
+        config,
+        torrents: torrents(&args, state)?,
     };
+    process::runtime()?.block_on(async {
+        process::survive_hangup()?;
+        let stop = process::interrupted()?;
+        // A few for each job and session, of which there are limits.
+        let (events, mut happened) = unbounded_channel();
+        let mut senders = HashMap::new();
+        let ended = {
+            let mut working = pin!(work(&args, ways, options, stop, events));
+            loop {
+                tokio::select! {
+                    ended = &mut working => break ended,
+                    Some(event) = happened.recv() => transfers::show(event, &mut senders)?,
+                }
+            }
+        };
+        while let Ok(event) = happened.try_recv() {
+            transfers::show(event, &mut senders)?;
+        }
+        ended
+    })
+}
+
+/// Runs the daemon until `stop` is ready; what happens to transfers goes to `events`.
+async fn work(
+    args: &DaemonArgs,
+    ways: Ways,
+    options: Options,
+    stop: impl Future,
+    events: UnboundedSender<ServiceEvent>,
+) -> Result<(), Failure> {
+    let (state, config) = (options.torrents.state.clone(), options.config.clone());
+    let (prepared, damaged) = Prepared::open(options).await?;
+    for file in damaged {
+        let (path, aside) = (file.path.display(), file.set_aside.display());
+        let reason = plain(&file.reason);
+        errln!("hawser: {path} is damaged, and is now {aside}: {reason}");
+    }
+    let (host, network) = join(args, &config, &state, &events).await?;
+    let (api, count) = (prepared.addresses(), prepared.torrents());
+    let joined = prepared.join(network, events).await?;
+    let mut sockets = open(args, host).await?;
+    let dht = match ways.dht {
+        true => Some(Dht::open(&args.find, &[], &mut sockets, Some(state.join(NODES))).await?),
+        false => None,
+    };
+    let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
+    let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
+    let engine = engine(ways, &sockets, dht.as_ref())?;
+    let engine = engine.with_storage(args.storage.options());
+    let engine = args.automation.apply(engine)?;
+    let addresses = PeerAddresses {
+        scion: sockets.addresses.scion,
+        tcp: sockets.addresses.tcp,
+        dht: ways.dht,
+        local: ways.local,
+        exchange: ways.pex,
+    };
+    let ready = || {
+        let plural = if count == 1 { "" } else { "s" };
+        outln!("serving {count} torrent{plural} {}", sockets.addresses);
+        if !nodes.is_empty() {
+            outln!("nodes of the DHT at {}", nodes.join(", "));
+        }
+        transfers::show_limits(&config);
+        outln!("API at http://{}", api.http);
+        if let Some(address) = api.https {
+            outln!("API at https://{address}");
+        }
+        outln!("page at http://{}/", api.http);
+    };
+    let ended = joined.run(engine, addresses, stop, ready).await;
+    if let Some(dht) = dht {
+        dht.stop().await;
+    }
+    sockets.close().await;
+    Ok(ended?)
+}
+
+/// What the torrents are to do.
+fn torrents(args: &DaemonArgs, state: PathBuf) -> Result<hawser_client::Options, Failure> {
     let download_dir =
         std::path::absolute(&args.download_dir).doing(args.download_dir.display())?;
-    let nodes_folder = state.join(NODES);
-    let options = Options {
+    Ok(hawser_client::Options {
         state,
-        listen: args.listen,
         download_dir,
         watch: absolute(args.automation.watch.as_deref())?,
         bounds: Bounds {
@@ -198,60 +292,44 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
             download: rate_change(args.limit_down),
             upload: rate_change(args.limit_up),
         },
-    };
-    process::runtime()?.block_on(async {
-        process::survive_hangup()?;
-        let stop = process::interrupted()?;
-        let (prepared, damaged) = Prepared::open(options).await?;
-        for file in damaged {
-            let (path, aside) = (file.path.display(), file.set_aside.display());
-            let reason = plain(&file.reason);
-            errln!("hawser: {path} is damaged, and is now {aside}: {reason}");
-        }
-        let mut sockets = open(&args).await?;
-        let dht = match ways.dht {
-            true => Some(Dht::open(&args.find, &[], &mut sockets, Some(nodes_folder)).await?),
-            false => None,
-        };
-        let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
-        let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
-        let engine = engine(ways, &sockets, dht.as_ref())?;
-        let engine = engine.with_storage(args.storage.options());
-        let engine = args.automation.apply(engine)?;
-        let addresses = PeerAddresses {
-            scion: sockets.addresses.scion,
-            tcp: sockets.addresses.tcp,
-            dht: ways.dht,
-            local: ways.local,
-            exchange: ways.pex,
-        };
-        let (address, count) = (prepared.address(), prepared.torrents());
-        let ready = || {
-            let plural = if count == 1 { "" } else { "s" };
-            outln!("serving {count} torrent{plural} {}", sockets.addresses);
-            if !nodes.is_empty() {
-                outln!("nodes of the DHT at {}", nodes.join(", "));
-            }
-            outln!("API at http://{address}");
-            outln!("page at http://{address}/");
-        };
-        let ended = prepared.run(engine, addresses, stop, ready).await;
-        if let Some(dht) = dht {
-            dht.stop().await;
-        }
-        sockets.close().await;
-        Ok(ended?)
     })
 }
 
-/// The sockets for peers.
-async fn open(args: &DaemonArgs) -> Result<Sockets, Failure> {
-    let names_network = args.host.is_named() || args.scion.is_some();
-    let host = match (args.no_scion, names_network) {
-        (true, _) => None,
-        (false, true) => Some(args.host.join().await?),
-        (false, false) => args.host.join_if_any().await?,
+/// This host in its SCION network, if there is one now, and that network for the transfers, which may join it
+/// later. A network that is named must be there.
+async fn join(
+    args: &DaemonArgs,
+    config: &hawser_service::Config,
+    state: &Path,
+    events: &UnboundedSender<ServiceEvent>,
+) -> Result<(Option<Endhost>, HostNetwork), Failure> {
+    if args.no_scion {
+        let reason = "this host is in no SCION network: --no-scion is given";
+        return Ok((None, HostNetwork::none(reason)));
+    }
+    let host = if args.host.is_named() {
+        Some(args.host.join().await?)
+    } else if config.network.is_named() {
+        Some(
+            config
+                .network
+                .join(state, events)
+                .await
+                .map_err(Failure::job)?,
+        )
+    } else if args.scion.is_some() {
+        Some(args.host.join().await?)
+    } else {
+        args.host.join_if_any().await?
     };
+    let network = host
+        .clone()
+        .map_or_else(HostNetwork::sought, HostNetwork::joined);
+    Ok((host, network))
+}
+
+/// The sockets for peers of the torrents.
+async fn open(args: &DaemonArgs, host: Option<Endhost>) -> Result<Sockets, Failure> {
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),
         congestion: args.transport.congestion.unwrap_or_default(),

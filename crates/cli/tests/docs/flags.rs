@@ -6,14 +6,13 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 50] = [
+const DOCUMENTED: [&[&str]; 49] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
     &["send"],
     &["receive"],
     &["fetch"],
-    &["serve"],
     &["daemon"],
     &["torrent", "add"],
     &["torrent", "files"],

@@ -32,7 +32,7 @@ fn each_unit_has_its_user_and_its_file_of_flags() {
             .get("User")
             .filter(|_| unit.get("DynamicUser").is_none())
         {
-            let folder = unit.get("StateDirectory").unwrap();
+            let folder = unit.folders().next().unwrap();
             let (begin, end) = (format!("u {user} - \""), format!("\" /var/lib/{folder}"));
             let line = made
                 .iter()

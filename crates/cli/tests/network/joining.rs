@@ -90,10 +90,10 @@ fn joins(lab: &TestLab, folder: &Path) {
     serves_by_url(lab, server);
 }
 
-/// The transfer service joins by the same URL in its configuration, and fails without an answer.
+/// The daemon joins by the same URL in its configuration, and fails without an answer.
 fn serves_by_url(lab: &TestLab, server: SocketAddr) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("serve.toml");
+    let file = folder.path().join("daemon.toml");
     let serve = |url: &str| {
         let text = format!(
             "state = \"state\"\nkey = \"key\"\nnetwork.bootstrap = \"{url}\"\n\
@@ -101,7 +101,8 @@ fn serves_by_url(lab: &TestLab, server: SocketAddr) {
              receive = {{ folder = \"in\", allowed_keys = \"allowed\" }}\n"
         );
         std::fs::write(&file, text).unwrap();
-        let args = [lab.program(), "serve", "--config", file.to_str().unwrap()];
+        let args = [lab.program(), "daemon", "--config", file.to_str().unwrap()];
+        let args = [&args[..], &["--tcp", "none"]].concat();
         let mut command = lab.exec(A, &args);
         // Nobody is there.
         command.env("SCION_DAEMON", "127.0.0.1:1");
@@ -123,8 +124,9 @@ fn serves_by_url(lab: &TestLab, server: SocketAddr) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = lines.next().map(Result::unwrap);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    let line = lines.find(|line| line.starts_with("receiving at "));
     let ready = line
         .as_deref()
         .is_some_and(|line| line.starts_with("receiving at 1-ff00:0:110,"));

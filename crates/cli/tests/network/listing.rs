@@ -154,19 +154,19 @@ fn commands_that_show_change_nothing() {
     assert!(key.status.success(), "{key:?}");
     let key = String::from_utf8(key.stdout).unwrap();
     // A service's configuration, links that are not limited, and a shim that runs.
-    let (serve, links) = (
-        folder.path().join("serve.toml"),
+    let (daemon, links) = (
+        folder.path().join("daemon.toml"),
         folder.path().join("links.json"),
     );
     let toml = format!(
         "state = 'served'\n[receive]\nfolder = 'config'\nallow = ['{}']\n",
         key.trim()
     );
-    fs::write(&serve, toml).unwrap();
+    fs::write(&daemon, toml).unwrap();
     let json =
         r#"{"1": {"AS_ID": 1, "IsUserAS": true, "Bandwidth": 500, "IP-Address": "10.0.1.1"}}"#;
     fs::write(&links, json).unwrap();
-    let [serve, links] = [&serve, &links].map(|path| path.to_str().unwrap());
+    let [daemon, links] = [&daemon, &links].map(|path| path.to_str().unwrap());
     let shim = format!("listing-{}", std::process::id());
     let shim = shim.as_str();
     let up = [lab.program(), "shim", "up", "--name", shim, "--allow-any"];
@@ -203,7 +203,7 @@ fn commands_that_show_change_nothing() {
         &["lab", "graph"],
         &["lab", "logs"],
         &["torrent", "show", torrent],
-        &["serve", "--check", "--config", serve],
+        &["daemon", "--check", "--config", daemon],
         &["simulate", "--generate", "10"],
         &["completions", "bash"],
         &["man"],

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod config;
+mod daemon;
 mod exports;
 mod image;
 mod join;
@@ -376,8 +377,8 @@ fn old_names_are_refused_and_nowhere_shown() {
             "`hawser send -o` is now `hawser send --owner`",
         ),
         (
-            &["serve", "serve.toml"],
-            "`hawser serve CONFIG` is now `hawser serve --config CONFIG`",
+            &["serve", "--config", "serve.toml"],
+            "`hawser serve` is now `hawser daemon`",
         ),
     ] {
         let output = hawser(args);

@@ -1,4 +1,5 @@
-//! Authorization of requests: they must carry the token of the daemon, or the cookie of a page that did.
+//! Authorization of requests: they must carry the token of a user that may command the torrents, the cookie of
+//! a page that did, or come over a connection with the certificate of one.
 
 use std::time::Duration;
 
@@ -7,28 +8,37 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
-use hawser_http::{AuthError, Peer, Users, by_bearer, by_token, is_own_page, session_cookie};
+use hawser_http::{
+    AuthError, JsonError, Peer, TokenHash, Users, by_bearer, by_token, is_own_page, session_cookie,
+};
 
-use super::{Daemon, RPC};
+use super::access::Access;
+use super::{Daemon, RPC, is_tls};
 
 /// The name of the session's cookie.
 pub(super) const COOKIE: &str = "hawser_daemon";
 
-/// A request with the token, or of a session.
+/// A request of a user that may command the torrents.
 pub(super) struct Authorized;
 
 impl Users for Daemon {
-    type User = ();
+    type User = Access;
 
-    fn by_token(&self, token: &str) -> Option<()> {
-        (hawser_http::TokenHash::of(token) == self.inner.token).then_some(())
+    fn by_token(&self, token: &str) -> Option<Access> {
+        self.inner.callers.by_token(&TokenHash::of(token))
     }
 
     fn count_wrong(&self, request: &Parts) -> Option<Duration> {
         let peer = request.extensions.get::<Peer>()?;
-        let attempts = &self.inner.attempts;
-        attempts.count(peer.address.ip(), self.inner.began.elapsed())
+        self.inner.callers.count_wrong(peer.address.ip())
     }
+}
+
+/// What one that is known and may not command the torrents is answered.
+pub(super) fn refused() -> JsonError {
+    let reason = "This user does not command torrents: `torrents = true` in the user's section of the \
+         daemon's configuration allows it";
+    JsonError(StatusCode::FORBIDDEN, reason.to_owned())
 }
 
 /// Programs for Transmission send user names and passwords (RFC 7617): the token is the password, of any
@@ -50,29 +60,51 @@ fn password(request: &Parts) -> Option<String> {
 
 /// Looks for the cookie of a session. Browsers send it with requests of all pages: one from a page of another
 /// site is refused before (`refuse_pages`), and one that changes something must be of the page itself.
-fn by_session(daemon: &Daemon, request: &Parts) -> Result<(), AuthError> {
-    let cookie = session_cookie(&request.headers, COOKIE).ok_or_else(AuthError::missing)?;
+fn by_session(daemon: &Daemon, request: &Parts, cookie: &str) -> Result<Access, AuthError> {
     let is_look = request.method == Method::GET || request.method == Method::HEAD;
-    if !is_look && !is_own_page(&request.headers) {
+    if !is_look && !is_own_page(&request.headers, is_tls(&request.extensions)) {
         let reason = "Only the page itself makes changes by a session: send a token instead";
         return Err(AuthError::Refused(reason.to_owned()));
     }
     let inner = &daemon.inner;
-    let is_it = |(): &(), token| (token == inner.token).then_some(());
-    let found = inner.sessions.user(cookie, inner.began.elapsed(), is_it);
+    let access = |(): &(), token| inner.callers.by_token(&token);
+    let found = inner.sessions.user(cookie, inner.began.elapsed(), access);
     let ended = || AuthError::Refused("The session has ended: sign in again".to_owned());
     found.ok_or_else(ended)
+}
+
+/// What the sender of a request may do, by the first of these that it shows: a token, the cookie of a session, a
+/// certificate.
+fn access(daemon: &Daemon, request: &Parts) -> Result<Access, AuthError> {
+    if let Some(password) = password(request) {
+        return by_token(daemon, request, &password);
+    }
+    if let Some(found) = by_bearer(daemon, request) {
+        return found;
+    }
+    if let Some(cookie) = session_cookie(&request.headers, COOKIE) {
+        return by_session(daemon, request, cookie);
+    }
+    let peer = request.extensions.get::<Peer>();
+    let subject = peer.and_then(|peer| peer.certificate.as_deref());
+    let subject = subject.ok_or_else(AuthError::missing)?;
+    let unknown = || AuthError::Refused(format!("No user has the certificate {subject}"));
+    daemon
+        .inner
+        .callers
+        .by_certificate(subject)
+        .ok_or_else(unknown)
 }
 
 impl FromRequestParts<Daemon> for Authorized {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, daemon: &Daemon) -> Result<Self, Response> {
-        let found = match password(parts) {
-            Some(password) => by_token(daemon, parts, &password),
-            None => by_bearer(daemon, parts).unwrap_or_else(|| by_session(daemon, parts)),
+        let found = match access(daemon, parts) {
+            Ok(Access::Refused) => return Err(refused().into_response()),
+            found => found,
         };
-        found.map(|()| Self).map_err(|error| {
+        found.map(|_| Self).map_err(|error| {
             let mut answer = error.into_response();
             // Programs for Transmission send a password only where one is asked for.
             if parts.uri.path().starts_with(RPC) && answer.status() == StatusCode::UNAUTHORIZED {

@@ -5,15 +5,11 @@
     reason = "answers are named in the description by these types, and never made of them"
 )]
 
-use std::sync::LazyLock;
-
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use hawser_http::describe::{
     BadRequest, Conflict, ErrorBody, Forbidden, NotFound, NotStored, Tokens, TooLong, TooMany,
     TooSlow, Unauthorized,
 };
-use utoipa::{IntoParams, IntoResponses, OpenApi, ToResponse};
+use utoipa::{IntoParams, IntoResponses, OpenApi};
 
 /// All but the operations.
 #[derive(OpenApi)]
@@ -28,32 +24,11 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToResponse};
     components(
         schemas(ErrorBody),
         responses(
-            BadRequest, Conflict, Forbidden, NotFound, NotStored, Page, TooLong, TooMany, TooSlow,
-            Unauthorized
+            BadRequest, Conflict, Forbidden, NotFound, NotStored, TooLong, TooMany, TooSlow, Unauthorized
         )
     )
 )]
 pub(super) struct Shared;
-
-/// The description, as OpenAPI 3.1.
-pub(super) static TEXT: LazyLock<String> =
-    LazyLock::new(|| hawser_http::describe::text(super::api().get_openapi()));
-
-/// `GET` of the description.
-#[utoipa::path(
-    get, path = "/openapi.json", operation_id = "describe", summary = "This description", security(),
-    responses(
-        (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
-        (status = 403, response = Page),
-    ),
-)]
-pub(super) async fn description() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str()).into_response()
-}
-
-/// A web page asks
-#[derive(ToResponse)]
-pub(super) struct Page(ErrorBody);
 
 /// Answers to a request that is not let in.
 #[derive(IntoResponses)]
@@ -61,7 +36,7 @@ pub(super) enum Refused {
     #[response(status = 401)]
     Unauthorized(#[ref_response] Unauthorized),
     #[response(status = 403)]
-    Page(#[ref_response] Page),
+    Forbidden(#[ref_response] Forbidden),
     #[response(status = 429)]
     TooMany(#[ref_response] TooMany),
 }

@@ -4,12 +4,15 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hawser_http::describe::ReadsBody;
-use hawser_http::{JsonError, by_token, json, read_json, session_cookie, set_session_cookie};
+use hawser_http::{
+    JsonError, TokenHash, by_token, json, read_json, session_cookie, set_session_cookie,
+};
 
-use super::Daemon;
+use super::access::Access;
 use super::body::{Session, SignIn};
-use super::caller::{Authorized, COOKIE};
+use super::caller::{Authorized, COOKIE, refused};
 use super::describe::Refused;
+use super::{Daemon, is_tls};
 
 /// Longest body of a sign-in, in bytes.
 const MAX_BODY: usize = 4096;
@@ -40,15 +43,17 @@ pub(super) async fn sign_in(
     let body: SignIn = read_json(body, MAX_BODY)
         .await
         .map_err(|error| JsonError::from(error).into_response())?;
-    let shown = by_token(&daemon, &parts, body.token.trim());
-    shown.map_err(IntoResponse::into_response)?;
-    let inner = &daemon.inner;
-    let begun = inner.sessions.begin((), inner.token, inner.began.elapsed());
+    let token = body.token.trim();
+    let shown = by_token(&daemon, &parts, token);
+    if shown.map_err(IntoResponse::into_response)? == Access::Refused {
+        return Err(refused().into_response());
+    }
+    let (inner, token) = (&daemon.inner, TokenHash::of(token));
+    let begun = inner.sessions.begin((), token, inner.began.elapsed());
     let cookie = begun.map_err(|reason| {
         JsonError(StatusCode::SERVICE_UNAVAILABLE, reason.to_owned()).into_response()
     })?;
-    // The API is served on loopback addresses alone, without TLS.
-    let cookie = set_session_cookie(COOKIE, Some(&cookie), false);
+    let cookie = set_session_cookie(COOKIE, Some(&cookie), is_tls(&parts.extensions));
     let answer = json(StatusCode::OK, &session());
     Ok(([(header::SET_COOKIE, cookie)], answer).into_response())
 }
@@ -79,6 +84,7 @@ pub(super) async fn sign_out(
     if let Some(cookie) = session_cookie(&parts.headers, COOKIE) {
         daemon.inner.sessions.end(cookie);
     }
-    let gone = [(header::SET_COOKIE, set_session_cookie(COOKIE, None, false))];
+    let gone = set_session_cookie(COOKIE, None, is_tls(&parts.extensions));
+    let gone = [(header::SET_COOKIE, gone)];
     Ok((StatusCode::NO_CONTENT, gone).into_response())
 }

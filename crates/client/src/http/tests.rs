@@ -1,6 +1,7 @@
 //! The API on loopback, request by request, compared with its description.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use data_encoding::BASE64;
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
@@ -19,6 +20,11 @@ use crate::torrents::Bounds;
 mod look;
 mod stream;
 mod urls;
+mod users;
+
+/// The description of what a server of the torrents alone answers.
+static TEXT: LazyLock<String> =
+    LazyLock::new(|| hawser_http::described(describe::Shared::openapi(), [description()]));
 
 /// A daemon on loopback, without peers.
 struct Api {
@@ -33,6 +39,13 @@ struct Api {
 
 impl Api {
     async fn start() -> Self {
+        let token = Token::random().unwrap();
+        let owner = Arc::new(OwnerAlone::new(token.hash()));
+        Self::start_for(token, owner).await
+    }
+
+    /// The same for these callers, of which one has this token.
+    async fn start_for(token: Token, callers: Arc<dyn Callers>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (state, records, _) = StateFolder::open(&dir.path().join("state")).unwrap();
         let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
@@ -42,9 +55,8 @@ impl Api {
         let bounds = Bounds::default();
         let (client, task) =
             Client::start(engine, state, records, bounds, &downloads, stop.clone());
-        let token = Token::random().unwrap();
         let addresses = PeerAddresses::default();
-        let daemon = Daemon::new(client.clone(), addresses, &token, stop.clone()).unwrap();
+        let daemon = Daemon::for_callers(client.clone(), addresses, callers, stop.clone()).unwrap();
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap())
             .await
             .unwrap();
@@ -111,7 +123,7 @@ impl Api {
             content_type: kind,
             body: body.as_bytes(),
         };
-        let described = Description::read(&describe::TEXT).check(&answered);
+        let described = Description::read(&TEXT).check(&answered);
         described.unwrap_or_else(|error| panic!("{first}: {error}: {answer}"));
         (status, head.to_owned(), body.to_owned())
     }

@@ -1,4 +1,4 @@
-//! The JSON API, and the metrics.
+//! The JSON API.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
-use hawser_http::describe::{ErrorBody, NamesOne, ReadsBody};
-use hawser_http::{JsonError, json, prometheus, read_json};
+use hawser_http::describe::{NamesOne, ReadsBody};
+use hawser_http::{JsonError, json, read_json};
 use hawser_torrent::InfoHash;
 use hawser_tracker::{TrackerState, TrackerStatus};
 use tokio::time::timeout;
@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 use super::Daemon;
 use super::body::{self, About, DaemonChange, Detail, NewTorrent, Torrent, TorrentChange};
 use super::caller::Authorized;
-use super::describe::{ChangesOne, OfTorrent, Page, Refused};
+use super::describe::{ChangesOne, OfTorrent, Refused};
 use crate::choice::SeedChoice;
 use crate::client::Source;
 use crate::error::ClientError;
@@ -479,18 +479,4 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         upload_rate: rates.upload.in_force().into(),
     };
     Ok(json(StatusCode::OK, &about))
-}
-
-/// Counters and gauges for Prometheus
-#[utoipa::path(
-    get, path = "/metrics", security(),
-    responses(
-        (status = 200, body = String, content_type = "text/plain", description = "hawser_daemon_..."),
-        (status = 403, response = Page),
-        (status = 503, body = ErrorBody, description = "The daemon is stopping"),
-    ),
-)]
-pub(super) async fn metrics(State(daemon): State<Daemon>) -> Result<Response, JsonError> {
-    let text = super::metrics::text(&daemon).await;
-    text.map(prometheus).map_err(|error| refused(&error))
 }

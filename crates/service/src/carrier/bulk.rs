@@ -1,5 +1,6 @@
 //! Jobs done by bulk transfer.
 
+use std::num::NonZeroU16;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -7,12 +8,13 @@ use hawser_bulk::content::{ScanOptions, Source, scan_shared_as};
 use hawser_bulk::{
     Node, Progress, Request, Sockets, TransferError, TransferEvent, TransferOptions, transfer,
 };
-use hawser_endhost::Endhost;
-use hawser_keys::Identity;
+use thiserror::Error;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::failure::{self, failed};
 use super::{Attempt, Carrier, Task};
+use crate::host::{Host, HostError};
 use crate::job::{FailureKind, JobProgress};
 use crate::queue::Outcome;
 
@@ -20,37 +22,59 @@ use crate::queue::Outcome;
 /// named.
 #[derive(Clone)]
 pub struct BulkCarrier {
-    /// The sockets of all jobs.
-    node: Option<Node>,
-    host: Endhost,
-    identity: Identity,
+    host: Arc<Host>,
+    /// The port from which all jobs send content.
+    data_port: Option<NonZeroU16>,
+    /// The sockets of all jobs, if there is such a port.
+    shared: Arc<OnceCell<Node>>,
     options: TransferOptions,
 }
 
+/// Why the sockets of a job cannot be had.
+#[derive(Debug, Error)]
+pub(crate) enum SocketsError {
+    /// This host is in no network, or has no key.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A socket cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] TransferError),
+}
+
 impl BulkCarrier {
-    /// A carrier on this host, which shows the key `identity`.
+    /// A carrier on this host. With `data_port` all jobs send content from that.
     #[must_use]
-    pub const fn new(host: Endhost, identity: Identity, options: TransferOptions) -> Self {
+    pub fn new(host: Arc<Host>, data_port: Option<NonZeroU16>, options: TransferOptions) -> Self {
         Self {
-            node: None,
             host,
-            identity,
+            data_port,
+            shared: Arc::default(),
             options,
         }
     }
 
-    /// Has all jobs send content from `port`.
-    ///
-    /// # Errors
-    /// When a socket cannot be bound.
-    pub fn with_data_port(mut self, port: u16) -> Result<Self, TransferError> {
+    /// Binds the sockets of all jobs, if there is a port for their content.
+    pub(crate) async fn bind(&self) -> Result<(), SocketsError> {
+        match self.data_port {
+            Some(_) => self.node().await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The sockets of a job.
+    async fn node(&self) -> Result<Node, SocketsError> {
         let sockets = Sockets {
-            data_port: Some(port),
+            data_port: self.data_port.map(NonZeroU16::get),
             ..Sockets::default()
         };
-        let (host, identity) = (self.host.clone(), self.identity.clone());
-        self.node = Some(Node::bind(host, &sockets, identity)?);
-        Ok(self)
+        let bind = async || {
+            let (endhost, identity) = self.host.open().await?;
+            Ok(Node::bind(endhost, &sockets, identity)?)
+        };
+        match self.data_port {
+            Some(_) => self.shared.get_or_try_init(bind).await.cloned(),
+            None => bind().await,
+        }
     }
 
     async fn attempt(self, task: Task) -> Attempt {
@@ -78,14 +102,18 @@ impl BulkCarrier {
                 return Attempt::Ended(Outcome::Permanent(failed(FailureKind::Other, error)));
             }
         };
-        let is_shared = self.node.is_some();
-        let node = match self.node {
-            Some(node) => Ok(node),
-            None => Node::bind(self.host, &Sockets::default(), self.identity),
-        };
-        let node = match node {
+        let is_shared = self.data_port.is_some();
+        let node = match self.node().await {
             Ok(node) => node,
-            Err(error) => return Attempt::Ended(failure::of(&error)),
+            Err(SocketsError::Bind(error)) => return Attempt::Ended(failure::of(&error)),
+            // It may be joined, or mended, until the next attempt.
+            Err(SocketsError::Host(error)) => {
+                let kind = match &error {
+                    HostError::Network(_) => FailureKind::NoPaths,
+                    _ => FailureKind::Other,
+                };
+                return Attempt::Ended(Outcome::Transient(failed(kind, error)));
+            }
         };
         // Taken at once.
         let (events, mut received) = unbounded_channel();

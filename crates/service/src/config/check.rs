@@ -3,19 +3,22 @@
 use std::path::Component;
 
 use super::Config;
+use crate::users::OWNER;
 
 /// The key, and what is wrong with it.
 type Wrong = (String, String);
 
 pub(super) fn check(config: &Config) -> Result<(), Wrong> {
     let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
-    if config.running == 0 {
-        return wrong("running", "0 transfers at once is none: write 1 or more");
+    let transfers = &config.transfers;
+    if transfers.running == 0 {
+        let reason = "0 transfers at once is none: write 1 or more";
+        return wrong("transfers.running", reason);
     }
-    if config.attempts == Some(0) {
-        return wrong("attempts", "0 attempts is none: write 1 or more");
+    if transfers.attempts == Some(0) {
+        return wrong("transfers.attempts", "0 attempts is none: write 1 or more");
     }
-    if config.transfers.paths == 0 {
+    if transfers.paths == 0 {
         return wrong("transfers.paths", "0 paths is none: write 1 or more");
     }
     let network = &config.network;
@@ -25,19 +28,18 @@ pub(super) fn check(config: &Config) -> Result<(), Wrong> {
             "the bootstrap server has topology.json: leave out `sciond` and `config_dir`, or this",
         );
     }
-    if let Some(http) = &config.http {
-        if !http.listen.ip().is_loopback() {
-            return wrong(
-                "http.listen",
-                "tokens would cross the network unencrypted: write 127.0.0.1:PORT, and use [https] for other hosts",
-            );
-        }
-        if let Some(user) = &http.anonymous
-            && !config.users.contains_key(user)
-        {
-            let reason = format!("there is no user {user:?}: add a section [users.{user}]");
-            return wrong("http.anonymous", &reason);
-        }
+    let http = &config.http;
+    if http.listen.is_some_and(|listen| !listen.ip().is_loopback()) {
+        return wrong(
+            "http.listen",
+            "tokens would cross the network unencrypted: write 127.0.0.1:PORT, and use [https] for other hosts",
+        );
+    }
+    if let Some(user) = &http.anonymous
+        && !config.users.contains_key(user)
+    {
+        let reason = format!("there is no user {user:?}: add a section [users.{user}]");
+        return wrong("http.anonymous", &reason);
     }
     if let Some(receive) = &config.receive {
         if receive.allow.is_empty() && receive.allowed_keys.is_none() {
@@ -54,12 +56,13 @@ pub(super) fn check(config: &Config) -> Result<(), Wrong> {
 }
 
 fn users(config: &Config) -> Result<(), Wrong> {
+    if config.users.contains_key(OWNER) {
+        let reason = "this is the user that the daemon's own token stands for: take another name";
+        return Err((format!("users.{OWNER}"), reason.to_owned()));
+    }
     for (name, user) in &config.users {
         let wrong = |key: &str, reason: &str| Err((format!("users.{name}{key}"), reason.into()));
-        let anonymous = config
-            .http
-            .as_ref()
-            .and_then(|http| http.anonymous.as_ref());
+        let anonymous = config.http.anonymous.as_ref();
         let client_ca = config
             .https
             .as_ref()

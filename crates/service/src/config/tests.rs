@@ -6,9 +6,9 @@ use super::*;
 
 const RIGHT: &str = r#"
 state = "state"
-running = 3
 
 [transfers]
+running = 3
 paths = 2
 congestion = "bbr"
 known_hosts = "/etc/known_hosts"
@@ -41,34 +41,35 @@ rate = "100mbit"
 "#;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
-    Config::parse(Path::new("/etc/hawser/serve.toml"), text)
+    Config::parse(Path::new("/etc/hawser/daemon.toml"), text)
 }
 
 #[test]
 fn relative_paths_are_from_the_root() {
-    let config = Config::parse(Path::new("site/serve.toml"), RIGHT).unwrap();
+    let config = Config::parse(Path::new("site/daemon.toml"), RIGHT).unwrap();
     let folder = std::env::current_dir().unwrap().join("site");
-    assert_eq!(config.state, folder.join("state"));
+    assert_eq!(config.state, Some(folder.join("state")));
     assert_eq!(config.users["alice"].folders[0], folder.join("data"));
     // So that users can name their files by their whole path.
-    let users = crate::users::Users::new(&config);
+    let users = crate::users::Users::new(&config, TokenHash::of("owner"));
     let alice = users.by_name("alice").unwrap();
     let run = folder.join("data/run");
     assert_eq!(
         alice.place(run.to_str().unwrap()).unwrap().root,
         folder.join("data")
     );
-    assert_eq!(config.path, folder.join("serve.toml"));
+    assert_eq!(config.path, folder.join("daemon.toml"));
 }
 
 #[test]
 fn trying_again_takes_an_hour_unless_something_else_is_said() {
     let hour = Duration::from_secs(3600);
     let config = parse(RIGHT).unwrap();
-    assert_eq!((config.retry, config.attempts), (hour, None));
-    let config = parse("state = 's'\nretry = '30m'\nattempts = 5\n").unwrap();
-    assert_eq!((config.retry, config.attempts), (hour / 2, Some(5)));
-    let error = parse("state = 's'\nretry = 5\n").unwrap_err().to_string();
+    let of = |config: &Config| (config.transfers.retry, config.transfers.attempts);
+    assert_eq!(of(&config), (hour, None));
+    let config = parse("[transfers]\nretry = '30m'\nattempts = 5\n").unwrap();
+    assert_eq!(of(&config), (hour / 2, Some(5)));
+    let error = parse("[transfers]\nretry = 5\n").unwrap_err().to_string();
     assert!(error.contains("line 2"), "{error}");
     let error = parse("state = 's'\nreceive.data_port = 0\n")
         .unwrap_err()
@@ -79,8 +80,8 @@ fn trying_again_takes_an_hour_unless_something_else_is_said() {
 #[test]
 fn a_right_one_is_read() {
     let config = parse(RIGHT).unwrap();
-    assert_eq!(config.state, Path::new("/etc/hawser/state"));
-    assert_eq!(config.running, 3);
+    assert_eq!(config.state, Some("/etc/hawser/state".into()));
+    assert_eq!(config.transfers.running, 3);
     let alice = &config.users["alice"];
     assert_eq!(
         alice.folders,
@@ -98,8 +99,10 @@ fn a_right_one_is_read() {
     assert_eq!(config.users["bob"].rate, Some(100_000_000));
     assert_eq!(alice.rate, None);
 
-    let least = parse("state = \"/x\"").unwrap();
-    assert_eq!(least.http.unwrap().listen, HTTP);
+    let least = parse("").unwrap();
+    assert_eq!((least.state, least.http.listen), (None, None));
+    let owner = &least.transfers;
+    assert_eq!((owner.running, owner.keep_days), (4, 7));
 }
 
 #[test]
@@ -108,12 +111,12 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         (
             "running = 3",
             "runing = 3",
-            "serve.toml, line 3: `runing = 3`: `runing` is not known: write one of `state`",
+            "daemon.toml, line 5: `runing = 3`: `runing` is not known: write one of `running`",
         ),
         (
             "running = 3",
             "running = -3",
-            "line 3: `running = -3`: a whole number that is not negative is expected, not -3",
+            "line 5: `running = -3`: a whole number that is not negative is expected, not -3",
         ),
         (
             "running = 3",
@@ -167,11 +170,10 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
             "\"../data\"",
             "users.alice.folders: `..` is not allowed",
         ),
-        ("state = \"state\"", "", "`state` is missing"),
         (
             "[transfers]",
             "[network]\nbootstrap = \"https://a\"\n\n[transfers]",
-            "line 6: `bootstrap = \"https://a\"`: ",
+            "line 5: `bootstrap = \"https://a\"`: ",
         ),
         (
             "[transfers]",
@@ -193,7 +195,7 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         assert_ne!(text, RIGHT, "{from}");
         let error = parse(&text).unwrap_err().to_string();
         assert!(error.contains(expected), "{to}: {error}");
-        assert!(error.starts_with("/etc/hawser/serve.toml"), "{error}");
+        assert!(error.starts_with("/etc/hawser/daemon.toml"), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     let twice = format!("{RIGHT}\n[users.carol]\ncertificate = \"CN=bob\"");
@@ -202,11 +204,25 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         error.contains("users.carol.certificate: users.bob has the same one"),
         "{error}"
     );
-    let absent = Config::read(Path::new("/absent/serve.toml")).unwrap_err();
+    for old in [
+        "attempts = 3",
+        "keep_days = 3",
+        "retry = '1h'",
+        "running = 3",
+    ] {
+        let error = parse(&format!("{old}\n{RIGHT}")).unwrap_err().to_string();
+        let key = old.split(' ').next().unwrap();
+        let expected = format!("line 1: `{old}`: `{key}` is now `transfers.{key}`");
+        assert!(error.contains(&expected), "{error}");
+    }
+    let owner = format!("{RIGHT}\n[users.owner]\nadmin = true");
+    let error = parse(&owner).unwrap_err().to_string();
+    assert!(error.contains("users.owner: this is the user"), "{error}");
+    let absent = Config::read(Path::new("/absent/daemon.toml")).unwrap_err();
     assert!(
         absent
             .to_string()
-            .starts_with("cannot read /absent/serve.toml: ")
+            .starts_with("cannot read /absent/daemon.toml: ")
     );
 }
 

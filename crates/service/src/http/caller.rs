@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use hawser_http::{AuthError, NO_PAGES, Peer, by_bearer, may_be_from_page};
+use hawser_http::{AuthError, NO_PAGES, Peer, SignedIn, TokenHash, by_bearer, may_be_from_page};
 
 use super::answer;
 use crate::service::Service;
@@ -34,8 +34,12 @@ impl Caller {
         }
     }
 
-    /// The answer to a request that a web page makes in its visitor's name.
+    /// The answer to a request that a web page makes in its visitor's name, but for the own page.
     pub fn refusal<B>(&self, request: &Request<B>) -> Option<Response> {
+        // The own page says that it is that, which no other can.
+        if request.extensions().get::<SignedIn>().is_some() {
+            return None;
+        }
         // Only without a token is nothing else asked for.
         let from_page = may_be_from_page(request.headers(), self.may_be_anonymous);
         let (path, reason) = (request.uri().path(), NO_PAGES.to_owned());
@@ -50,7 +54,7 @@ impl hawser_http::Users for Service {
     type User = User;
 
     fn by_token(&self, token: &str) -> Option<User> {
-        self.users().by_token(token).cloned()
+        self.users().by_token(&TokenHash::of(token)).cloned()
     }
 
     fn count_wrong(&self, request: &Parts) -> Option<Duration> {
@@ -77,6 +81,11 @@ fn user(service: &Service, request: &Parts) -> Result<User, AuthError> {
         return user;
     }
     let (users, caller) = (service.users(), request.extensions.get::<Caller>());
+    if let Some(SignedIn(token)) = request.extensions.get() {
+        let ended = || AuthError::Refused("The session has ended: sign in again".to_owned());
+        let user = token.as_ref().and_then(|token| users.by_token(token));
+        return user.cloned().ok_or_else(ended);
+    }
     if let Some(subject) = caller.and_then(|caller| caller.certificate.as_ref()) {
         let user = users.by_certificate(subject);
         let unknown = || AuthError::Refused(format!("No user has the certificate {subject}"));

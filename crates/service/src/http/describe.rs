@@ -5,12 +5,8 @@
     reason = "answers are named in the description by these types, and never made of them"
 )]
 
-use std::sync::LazyLock;
-
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use hawser_http::describe::{
-    BadRequest, ErrorBody, Forbidden, NotFound, NotStored, Tokens, TooLong, TooMany, TooSlow,
+    BadRequest, ErrorBody, Forbidden, NotFound, NotStored, Page, Tokens, TooLong, TooMany, TooSlow,
     Unauthorized,
 };
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToResponse};
@@ -36,26 +32,6 @@ use super::answer::Line;
     )
 )]
 pub(super) struct Shared;
-
-/// The description, as OpenAPI 3.1.
-pub(super) static TEXT: LazyLock<String> =
-    LazyLock::new(|| hawser_http::describe::text(super::api().get_openapi()));
-
-/// `GET` of the description.
-#[utoipa::path(
-    get, path = "/openapi.json", operation_id = "describe", summary = "This description", security(),
-    responses(
-        (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
-        (status = 403, response = Page),
-    ),
-)]
-pub(super) async fn description() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str()).into_response()
-}
-
-/// A web page asks
-#[derive(ToResponse)]
-pub(super) struct Page(ErrorBody);
 
 /// The transfer that a query names.
 #[derive(IntoParams)]

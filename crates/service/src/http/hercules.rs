@@ -152,21 +152,21 @@ pub(super) async fn stat(
             description = "`OK`, and what was asked for"),
         TextRefused,
         (status = 404, body = Line, content_type = "text/plain",
-            description = "Nothing is received here"),
+            description = "Nothing is received here, or not yet"),
     ),
 )]
 pub(super) async fn server(
     State(service): State<Service>,
     Requester(_): Requester,
 ) -> Result<Line, TextError> {
-    let nothing = || {
-        TextError(
-            StatusCode::NOT_FOUND,
-            "Nothing is received here\n".to_owned(),
-        )
-    };
-    let receive = service.receive().ok_or_else(nothing)?;
-    Ok(Line(format!("OK {}", receive.address)))
+    let address = service.receiving().ok_or_else(|| {
+        let text = match service.received() {
+            None => "Nothing is received here\n",
+            Some(_) => "Nothing is received yet: this host is in no SCION network\n",
+        };
+        TextError(StatusCode::NOT_FOUND, text.to_owned())
+    })?;
+    Ok(Line(format!("OK {address}")))
 }
 
 fn id(query: Option<&str>) -> Result<JobId, TextError> {

@@ -3,10 +3,12 @@
 mod certificates;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 
 use hawser_fuzz::{Answered, Description};
+use hawser_http::{Listener, Tls};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,6 +23,20 @@ use crate::service::tests::{Bed, Ends, TOKEN, Told, until};
 /// What a plug-in for gfal2 reads of an answer.
 const PLUGIN_READS: usize = 99;
 
+/// The description of what a server of the transfers alone answers.
+static TEXT: LazyLock<String> =
+    LazyLock::new(|| hawser_http::described(describe::Shared::openapi(), [description()]));
+
+/// Serves the transfers alone at any port of the loopback interface. Returns the address.
+async fn serve(service: Service, tls: Option<Tls>, may_be_anonymous: bool) -> SocketAddr {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), tls).await;
+    let listener = listener.unwrap();
+    let address = listener.local_addr().unwrap();
+    let parts = vec![part(service, may_be_anonymous)];
+    tokio::spawn(listener.serve(hawser_http::api(describe::Shared::openapi(), parts)));
+    address
+}
+
 /// A server on loopback.
 struct Api {
     address: SocketAddr,
@@ -33,13 +49,10 @@ struct Api {
 impl Api {
     async fn start(ends: Ends, anonymous: Option<&str>) -> Self {
         let mut bed = Bed::new();
-        bed.config.http.as_mut().unwrap().anonymous = anonymous.map(Into::into);
+        bed.config.http.anonymous = anonymous.map(Into::into);
         let carrier = Told::new(ends);
         let (service, happened) = bed.service(Arc::clone(&carrier) as _);
-        let listener = Listener::http(bed.config.http.clone().unwrap().listen, anonymous.is_some());
-        let listener = listener.await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(listener.serve(service.clone()));
+        let address = serve(service.clone(), None, anonymous.is_some()).await;
         Self {
             address,
             service,
@@ -89,7 +102,7 @@ async fn exchange(
     let (status, kind, body) = exchange_any(stream, first, head, body).await;
     // The description of the API says that the request is answered so.
     let (method, path) = first.split_once(' ').unwrap();
-    let described = Description::read(&describe::TEXT).check(&Answered {
+    let described = Description::read(&TEXT).check(&Answered {
         method,
         path,
         status,
@@ -131,14 +144,14 @@ async fn exchange_any(
 
 #[test]
 fn the_description_is_whole() {
-    let faults = Description::read(&describe::TEXT).faults();
+    let faults = Description::read(&TEXT).faults();
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[tokio::test]
 async fn each_path_has_the_described_methods_and_no_others() {
     let api = Api::start(Ends::Never, None).await;
-    let description = Description::read(&describe::TEXT);
+    let description = Description::read(&TEXT);
     let operations = description.operations();
     let paths: BTreeSet<_> = operations.iter().map(|(path, _)| *path).collect();
     assert!(TEXT_PATHS.iter().all(|path| paths.contains(path)));
@@ -280,10 +293,7 @@ async fn a_token_that_is_revoked_is_refused_from_then_on() {
     assert_eq!(api.alice("GET /api/v1/transfers", "").await.0, 401);
     // And who needed none.
     assert_eq!(api.ask("GET /api/v1/transfers", "", "").await.0, 200);
-    configure(&api, |config| {
-        config.http.as_mut().unwrap().anonymous = None
-    })
-    .await;
+    configure(&api, |config| config.http.anonymous = None).await;
     assert_eq!(api.ask("GET /api/v1/transfers", "", "").await.0, 401);
 }
 

@@ -1,4 +1,4 @@
-//! The JSON API, and the counters.
+//! The JSON API.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use hawser_endhost::ScionAddr;
 use hawser_http::describe::{ErrorBody, MakesChange, NamesOne, NotStored, ReadsBody};
-use hawser_http::{JsonError, json, prometheus, read_json};
+use hawser_http::{JsonError, json, read_json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::caller::Requester;
-use super::describe::{OfTransfer, Page, Refused};
+use super::describe::{OfTransfer, Refused};
 use crate::job::{Job, JobId};
 use crate::queue::SubmitError;
 use crate::service::{NewJob, RequestError, Service};
@@ -189,17 +189,4 @@ pub(super) async fn cancel(
 ) -> Result<Response, JsonError> {
     let job = service.cancel(&user, id(&text)?).await.map_err(refused)?;
     Ok(json(StatusCode::OK, &job))
-}
-
-/// Counters and gauges for Prometheus
-#[utoipa::path(
-    get, path = "/metrics", security(),
-    responses(
-        (status = 200, body = String, content_type = "text/plain",
-            description = "hawser_service_..."),
-        (status = 403, response = Page),
-    ),
-)]
-pub(super) async fn metrics(State(service): State<Service>) -> Response {
-    prometheus(service.metrics().await)
 }

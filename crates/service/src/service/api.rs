@@ -147,11 +147,11 @@ impl Service {
     /// [`PlaceError`] when it may not be looked at; [`PlaceError::Special`] when it is neither a file
     /// nor a folder.
     pub async fn size(&self, user: &User, text: &str) -> Result<Option<u64>, PlaceError> {
-        let received = self.receive().and_then(|receive| {
+        let received = self.received().and_then(|folder| {
             let below = Path::new(text);
-            let below = below.strip_prefix(&receive.folder).unwrap_or(below);
+            let below = below.strip_prefix(folder).unwrap_or(below);
             let below = below.strip_prefix("/").unwrap_or(below);
-            Place::new(receive.folder.clone(), below)
+            Place::new(folder.to_owned(), below)
         });
         let places = match (user.place(text), received) {
             (Ok(own), received) => [Some(own), received],

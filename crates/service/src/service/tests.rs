@@ -87,6 +87,8 @@ pub(crate) struct Bed {
 }
 
 pub(crate) const TOKEN: &str = "alice's token";
+/// The token of the daemon itself.
+pub(crate) const OWNERS: &str = "the owner's token";
 
 impl Bed {
     pub fn new() -> Self {
@@ -97,11 +99,8 @@ impl Bed {
         fs::write(folder.path().join("data/b/c"), b"01234").unwrap();
         fs::write(folder.path().join("in/received"), b"012").unwrap();
         let text = "
-            state = 'state'
-            running = 1
-            attempts = 2
-            [http]
-            listen = '127.0.0.1:0'
+            transfers = { running = 1, attempts = 2 }
+            receive = { folder = 'in', allowed_keys = 'allowed' }
             [users.alice]
             # `alice's token`
             token_sha256 = '4d63559a10572d247b6d2d666f8f776c2610b47d33255a6d136746d76f8d970d'
@@ -113,19 +112,18 @@ impl Bed {
             token_sha256 = '4813494d137e1631bba301d5acab6e7bb7aa74ce1185d456565ef51d737677b2'
             admin = true
         ";
-        let config = Config::parse(&folder.path().join("serve.toml"), text).unwrap();
+        let config = Config::parse(&folder.path().join("daemon.toml"), text).unwrap();
         Self { folder, config }
     }
 
     pub fn service(&self, carrier: Arc<dyn Carrier>) -> (Service, UnboundedReceiver<ServiceEvent>) {
-        let (log, loaded) = JobLog::open(&self.config.state).unwrap();
+        let (log, loaded) = JobLog::open(&self.folder.path().join("state")).unwrap();
         let queue = Queue::new(self.config.limits(), loaded.jobs, loaded.next);
         let (events, happened) = unbounded_channel();
-        let receive = Receive {
-            address: "1-ff00:0:111,10.0.2.1:31000".parse().unwrap(),
-            folder: self.folder.path().join("in"),
-        };
-        let service = Service::new(&self.config, (queue, log), carrier, Some(receive), events);
+        let owner = TokenHash::of(OWNERS);
+        let service = Service::new(&self.config, owner, (queue, log), carrier, events);
+        let address = "1-ff00:0:111,10.0.2.1:31000".parse().unwrap();
+        service.0.receiving.set(address).unwrap();
         (service, happened)
     }
 }

@@ -11,6 +11,7 @@ fn user(folders: &[&Path]) -> User {
     User {
         name: "alice".into(),
         admin: false,
+        torrents: false,
         token: None,
         certificate: None,
         folders: folders.iter().map(|path| (*path).to_owned()).collect(),
@@ -114,9 +115,12 @@ fn tokens_and_certificates_identify_users() {
         ..Users::default()
     };
     let name = |user: Option<&User>| user.map(|user| user.name.clone());
-    assert_eq!(name(users.by_token("secret")).as_deref(), Some("alice"));
+    assert_eq!(
+        name(users.by_token(&TokenHash::of("secret"))).as_deref(),
+        Some("alice")
+    );
     for wrong in ["", "secre", "secret ", "Secret"] {
-        assert_eq!(name(users.by_token(wrong)), None);
+        assert_eq!(name(users.by_token(&TokenHash::of(wrong))), None);
     }
     assert_eq!(
         name(users.by_certificate("CN=bob,O=site")).as_deref(),
@@ -129,18 +133,17 @@ fn tokens_and_certificates_identify_users() {
 fn limits_that_stay_the_same_are_shared_with_what_runs() {
     let parse = |all: &str, alice: &str| {
         let text = format!(
-            "state = 'state'
-            transfers.rate = '{all}'
+            "transfers.rate = '{all}'
             [users.alice]
             token_sha256 = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
             rate = '{alice}'
             [users.bob]
             token_sha256 = '3bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'"
         );
-        Config::parse(Path::new("serve.toml"), &text).unwrap()
+        Config::parse(Path::new("daemon.toml"), &text).unwrap()
     };
     let limit = |users: &Users, name: &str| users.by_name(name).unwrap().limit().cloned().unwrap();
-    let before = Users::new(&parse("50mbit", "10mbit"));
+    let before = Users::new(&parse("50mbit", "10mbit"), TokenHash::of("owner"));
     // Limits are within each other if they are the same one.
     let is_same = |after: &Users, name: &str| {
         let (before, after) = (limit(&before, name), limit(after, name));
@@ -158,7 +161,6 @@ fn limits_that_stay_the_same_are_shared_with_what_runs() {
 #[test]
 fn the_limit_of_a_user_is_within_that_of_all() {
     let text = "
-        state = 'state'
         transfers.rate = '50mbit'
         [users.alice]
         token_sha256 = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
@@ -167,8 +169,8 @@ fn the_limit_of_a_user_is_within_that_of_all() {
         token_sha256 = '3bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
     ";
     let limits = |text: &str| {
-        let config = Config::parse(Path::new("serve.toml"), text).unwrap();
-        let users = Users::new(&config);
+        let config = Config::parse(Path::new("daemon.toml"), text).unwrap();
+        let users = Users::new(&config, TokenHash::of("owner"));
         ["alice", "bob"].map(|name| users.by_name(name).unwrap().limit().cloned())
     };
     let [alice, bob] = limits(text);

@@ -74,6 +74,50 @@ pub fn parse(text: &str, program: &Command) -> Result<Vec<Setting>, Wrong> {
     Ok(reader.settings)
 }
 
+/// The settings that the table `section` of a file has for the flags of the command `path` of `program`. Other
+/// tables are not looked at, and `elsewhere` has flags that do not belong there, each with where it does.
+pub fn parse_section(
+    text: &str,
+    section: &str,
+    path: &[&str],
+    elsewhere: &[(&str, &str)],
+    program: &Command,
+) -> Result<Vec<Setting>, Wrong> {
+    let mut reader = Reader {
+        text,
+        path: path.iter().map(|name| (*name).to_owned()).collect(),
+        settings: Vec::new(),
+    };
+    let all = DeTable::parse(text).map_err(|error| {
+        let at = error.span().unwrap_or_default();
+        reader.wrong(at, error.message().to_owned())
+    })?;
+    let found = all
+        .get_ref()
+        .iter()
+        .find(|(key, _)| key.get_ref() == section);
+    let Some((_, found)) = found else {
+        return Ok(Vec::new());
+    };
+    let Some(table) = found.get_ref().as_table() else {
+        return Err(reader.wrong(found.span(), format!("{section} takes a table")));
+    };
+    for (name, place) in elsewhere {
+        if let Some((key, _)) = table.iter().find(|(key, _)| key.get_ref() == name) {
+            let reason = format!("{name} does not belong below [{section}]: write {place}");
+            return Err(reader.wrong(key.span(), reason));
+        }
+    }
+    let mut command = Some(program);
+    for name in path {
+        command = command.and_then(|command| command.find_subcommand(name));
+    }
+    if let Some(command) = command {
+        reader.table(table, command)?;
+    }
+    Ok(reader.settings)
+}
+
 struct Reader<'a> {
     text: &'a str,
     /// The command that is read.

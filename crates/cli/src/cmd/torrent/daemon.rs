@@ -14,12 +14,12 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 pub use self::files::{FilesArgs, run as files};
-use crate::cmd::daemon::{STATE, ratio};
+use crate::cmd::daemon::{ratio, state_to_find};
 use crate::cmd::files::{is_magnet, metainfo};
 use crate::cmd::get::selecting::SelectionArgs;
+use crate::cmd::process;
 use crate::cmd::quantity::{RateArg, long_duration, rate_or_none};
 use crate::cmd::wait::WaitArgs;
-use crate::cmd::{folders, process};
 use crate::failure::{Doing, Failure};
 use crate::out::outln;
 
@@ -45,10 +45,7 @@ const RETRY: Duration = Duration::from_millis(100);
 impl RemoteArgs {
     /// The daemon, which is waited for if that is wanted.
     async fn find(&self) -> Result<Remote, Failure> {
-        let state = match &self.state {
-            Some(state) => state.clone(),
-            None => folders::state(STATE)?,
-        };
+        let state = state_to_find(self.state.as_deref())?;
         let (began, time) = (Instant::now(), self.wait.time());
         loop {
             let found = Remote::connect(&state).await;

@@ -68,7 +68,6 @@ async fn users_show_certificates_over_tls() {
     std::fs::write(path("key.pem"), key.serialize_pem()).unwrap();
     std::fs::write(path("ca.pem"), authority.certificate.pem()).unwrap();
     let text = "
-        state = 'state'
         [https]
         listen = '127.0.0.1:0'
         certificate = 'cert.pem'
@@ -81,15 +80,11 @@ async fn users_show_certificates_over_tls() {
         token_sha256 = '81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58ce9'
         folders = ['data']
     ";
-    let config = Config::parse(&path("serve.toml"), text).unwrap();
-    assert!(config.http.is_none());
+    let config = Config::parse(&path("daemon.toml"), text).unwrap();
     let https = config.https.clone().unwrap();
     let bed = Bed { config, ..bed };
     let (service, _happened) = bed.service(Told::new(Ends::Never));
-    let listener = Listener::https(https.listen, https.tls().unwrap());
-    let listener = listener.await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(listener.serve(service));
+    let address = serve(service, Some(https.tls().unwrap()), false).await;
 
     let ask = async |connector: TlsConnector, head: &str| {
         let stream = TcpStream::connect(address).await.unwrap();

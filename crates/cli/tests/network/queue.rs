@@ -1,4 +1,4 @@
-//! The transfer service in a lab: what it accepted arrives, whatever ends on the way.
+//! The daemon in a lab: the transfers that it accepted arrive and its torrents complete, whatever ends on the way.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -12,16 +12,16 @@ const SENDER: &str = "1-ff00:0:110";
 const RECEIVER: &str = "1-ff00:0:111";
 const SERVER: &str = "1-ff00:0:111,10.0.2.1:31000";
 
-/// Two sites with a service each; `site` of the sender has the users alice and bob.
+/// Two sites with a daemon each; that of the sender has the users alice and bob.
 struct Sites {
     lab: TestLab,
     folder: TempDir,
 }
 
-/// A service that runs; it ends with its value.
-struct Service(Child);
+/// A daemon that runs; it is killed with its value.
+struct Daemon(Child);
 
-impl Drop for Service {
+impl Drop for Daemon {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.0.kill();
@@ -43,7 +43,7 @@ impl Sites {
             String::from_utf8(output.unwrap().stdout).unwrap()[..64].to_owned()
         };
         let a = format!(
-            "state = 'state'\nkey = 'key'\n\
+            "state = 'state'\nkey = 'key'\ntorrents.tcp = 'none'\n\
              [transfers]\nserver_keys = ['{}']\n\
              [users.alice]\ntoken_sha256 = '{}'\nfolders = ['data']\n\
              [users.bob]\ntoken_sha256 = '{}'\nfolders = ['data']\nqueued = 1\nrunning = 1\n",
@@ -51,13 +51,15 @@ impl Sites {
             hash("alice"),
             hash("bob"),
         );
-        sites.write("a/serve.toml", a.as_bytes());
+        sites.write("a/daemon.toml", a.as_bytes());
         let b = format!(
-            "state = 'state'\nkey = 'key'\n[http]\nanonymous = 'fts'\n[users.fts]\n\
+            "state = 'state'\nkey = 'key'\n\
+             torrents = {{ tcp = 'none', scion = '10.0.2.1:31500' }}\n\
+             [http]\nanonymous = 'fts'\n[users.fts]\n\
              [receive]\nfolder = 'in'\nlisten = '10.0.2.1:31000'\nallow = ['{}']\n",
             sites.key("a"),
         );
-        sites.write("b/serve.toml", b.as_bytes());
+        sites.write("b/daemon.toml", b.as_bytes());
         sites
     }
 
@@ -76,25 +78,27 @@ impl Sites {
         printed.trim().to_owned()
     }
 
-    /// Starts the service of a site, and waits until it answers.
-    fn serve(&self, isd_as: &str, site: &str) -> Service {
-        let config = self.path(&format!("{site}/serve.toml"));
-        let args = [env!("CARGO_BIN_EXE_hawser"), "serve", "--config", &config];
+    /// Starts the daemon of a site, and waits until it answers.
+    fn serve(&self, isd_as: &str, site: &str) -> Daemon {
+        let config = self.path(&format!("{site}/daemon.toml"));
+        let downloads = self.path(&format!("{site}/downloads"));
+        let args = [env!("CARGO_BIN_EXE_hawser"), "daemon", "--config", &config];
+        let args = [&args[..], &["--download-dir", &downloads]].concat();
         let mut command = self.lab.exec(isd_as, &args);
         // Keeps the user's keys out.
         command.env("XDG_CONFIG_HOME", self.folder.path());
         let child = command.stdout(Stdio::null()).spawn().unwrap();
-        let service = Service(child);
-        eventually("the service answers", || {
+        let daemon = Daemon(child);
+        eventually("the daemon answers", || {
             let answer = self.ask(isd_as, "", "metrics", &[]);
-            answer.starts_with("# HELP hawser_service_jobs")
+            answer.contains("# HELP hawser_service_jobs")
         });
-        service
+        daemon
     }
 
     /// The answer to a request at a site, by the token of a user.
     fn ask(&self, isd_as: &str, user: &str, path: &str, flags: &[&str]) -> String {
-        let url = format!("http://127.0.0.1:8000/{path}");
+        let url = format!("http://127.0.0.1:9091/{path}");
         let token = format!("Authorization: Bearer {user}");
         let mut args = vec!["curl", "-s", &url];
         if !user.is_empty() {
@@ -144,8 +148,8 @@ impl Sites {
 }
 
 #[test]
-fn accepted_transfers_arrive_after_the_service_was_killed() {
-    let Some(lab) = As::default().up("fig4", "serve") else {
+fn accepted_transfers_arrive_after_the_daemon_was_killed() {
+    let Some(lab) = As::default().up("fig4", "queue") else {
         return;
     };
     let sites = Sites::new(lab);
@@ -235,4 +239,65 @@ fn accepted_transfers_arrive_after_the_service_was_killed() {
         states.len() == 2 && states.iter().all(|job| job["state"] == "done"),
         "{list}"
     );
+}
+
+#[test]
+fn twenty_kills_lose_neither_a_torrent_nor_a_transfer() {
+    const KILLS: usize = 20;
+    let Some(lab) = As::default().up("fig4", "kills") else {
+        return;
+    };
+    let sites = Sites::new(lab);
+    let mut bytes = vec![0; 24_000_000];
+    fastrand::fill(&mut bytes);
+    fs::create_dir(sites.folder.path().join("b/downloads")).unwrap();
+    sites.write("b/downloads/content", &bytes);
+    let (content, torrent) = (
+        sites.path("b/downloads/content"),
+        sites.path("content.torrent"),
+    );
+    As::default().print(&["torrent", "create", &content, "-o", &torrent]);
+    let _receiver = sites.serve(RECEIVER, "b");
+    let command = |isd_as, site: &str, args: &[&str]| -> Value {
+        let state = sites.path(&format!("{site}/state"));
+        let args = [&["torrent"], args, &["--state", &state, "--json"]].concat();
+        let output = sites.lab.hawser(isd_as, &args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    command(RECEIVER, "b", &["add", &torrent]);
+    assert_eq!(
+        command(RECEIVER, "b", &["wait", "content"])["status"],
+        "seeding"
+    );
+
+    sites.set_rate("12mbit");
+    let mut daemon = sites.serve(SENDER, "a");
+    let peer = "1-ff00:0:111,10.0.2.1:31500";
+    command(SENDER, "a", &["add", &torrent, "--peer", peer]);
+    let mut accepted = Vec::new();
+    for kill in 0..KILLS {
+        let (source, destination) = (format!("run{kill}"), format!("runs/{kill}"));
+        let mut run = vec![0; fastrand::usize(1..500_000)];
+        fastrand::fill(&mut run);
+        sites.write(&format!("a/data/{source}"), &run);
+        let job = sites.submit("alice", &source, &destination);
+        assert_eq!(job["state"], "queued", "{job}");
+        accepted.push((job["id"].clone(), source, destination));
+        // At any time of what it does then.
+        std::thread::sleep(std::time::Duration::from_millis(fastrand::u64(0..700)));
+        drop(daemon);
+        daemon = sites.serve(SENDER, "a");
+    }
+    sites.set_rate("300mbit");
+    for (id, source, destination) in &accepted {
+        sites.until(id, "done");
+        sites.assert_arrived(source, destination);
+    }
+    let list = sites.json("alice", "api/v1/transfers", &[]);
+    assert_eq!(list["transfers"].as_array().unwrap().len(), KILLS, "{list}");
+    let settled = command(SENDER, "a", &["wait", "content"]);
+    assert_eq!(settled["status"], "seeding", "{settled}");
+    let downloaded = fs::read(sites.path("a/downloads/content")).unwrap();
+    assert!(downloaded == bytes, "the content differs");
 }

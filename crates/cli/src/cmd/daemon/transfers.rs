@@ -1,73 +1,25 @@
-//! `hawser serve`: a queue of transfers for many users, with an HTTP API.
+//! What the daemon prints about its transfers.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use hawser_bulk::{ServerEvent, SessionNumber};
 use hawser_endhost::ScionAddr;
-use hawser_service::{Addresses, Config, Job, JobState, ServiceEvent, run as run_service};
-use tokio::sync::mpsc::unbounded_channel;
+use hawser_service::{Config, Job, JobState, ServiceEvent};
 
-use super::{folders, process, receive};
+use crate::cmd::receive;
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
-/// The name of the configuration, in the folder of configuration.
-const FILE: &str = "serve.toml";
-
-#[derive(clap::Args)]
-pub struct ServeArgs {
-    /// The configuration, in TOML; serve.toml in /etc/hawser, for users in ~/.config/hawser, when not
-    /// given
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Check the configuration, and end
-    #[arg(long)]
-    pub check: bool,
-}
-
-/// Runs `hawser serve`.
-pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    let file = match args.config {
-        Some(file) => file,
-        None => folders::config()?.join(FILE),
-    };
-    let config = Config::read(&file).map_err(Failure::usage)?;
-    if args.check {
-        outln!("{} is valid", file.display());
-        return Ok(());
-    }
-    process::runtime()?.block_on(async {
-        process::survive_hangup()?;
-        // A few for each job and session, of which there are limits.
-        let (events, mut happened) = unbounded_channel();
-        let stop = process::interrupted()?;
-        let running = run_service(&config, events, stop);
-        tokio::pin!(running);
-        let mut senders = HashMap::new();
-        let ended = loop {
-            tokio::select! {
-                ended = &mut running => break ended,
-                Some(event) = happened.recv() => show(event, &config, &mut senders)?,
-            }
-        };
-        while let Ok(event) = happened.try_recv() {
-            show(event, &config, &mut senders)?;
-        }
-        Ok(ended?)
-    })
-}
-
-fn show(
+/// Prints what happens; `senders` has who sends in which session.
+pub fn show(
     event: ServiceEvent,
-    config: &Config,
     senders: &mut HashMap<SessionNumber, ScionAddr>,
 ) -> Result<(), Failure> {
     match event {
-        ServiceEvent::Ready(addresses) => {
-            ready(&addresses);
-            show_limits(config);
+        ServiceEvent::Receiving(address, key) => {
+            outln!("receiving at {address}");
+            outln!("key {key}");
         }
         ServiceEvent::Configured => outln!("the configuration was read again"),
         ServiceEvent::Job(job) => show_job(&job),
@@ -84,23 +36,8 @@ fn show(
     Ok(())
 }
 
-fn ready(addresses: &Addresses) {
-    if let Some(address) = addresses.receive {
-        outln!("receiving at {address}");
-    }
-    if let Some(key) = addresses.key {
-        outln!("key {key}");
-    }
-    if let Some(address) = addresses.http {
-        outln!("API at http://{address}");
-    }
-    if let Some(address) = addresses.https {
-        outln!("API at https://{address}");
-    }
-}
-
 /// Prints the limits of the rate, which explain slow transfers.
-fn show_limits(config: &Config) {
+pub fn show_limits(config: &Config) {
     let limited = |what: &str, rate: Option<u64>| {
         if let Some(rate) = rate {
             outln!("{what} limited to {}", format::limit(rate));
