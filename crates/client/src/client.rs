@@ -18,6 +18,7 @@ use crate::fetch::fetch_metainfo;
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
+use crate::port_mapping::PortMapping;
 use crate::record::{Announcement, Dates, Origin, Record, Totals, cut_name};
 use crate::settings::Settings;
 use crate::state::StateFolder;
@@ -93,6 +94,7 @@ pub struct Client {
     download_dir: Arc<Path>,
     on_complete: Option<Arc<Path>>,
     storage: FileOptions,
+    port_mapping: Option<watch::Receiver<PortMapping>>,
     http: HttpClient,
     /// Fetches of `.torrent` files that may be under way.
     fetches: Arc<Semaphore>,
@@ -118,6 +120,7 @@ impl Client {
         let (events, happened) = mpsc::channel(MAX_EVENTS);
         let torrents = Torrents::new(bounds, records);
         let (on_complete, storage) = (engine.on_complete.clone(), engine.storage);
+        let port_mapping = engine.port_mapping.clone();
         let completions = on_complete.clone().map(|program| {
             completion::start(program, Arc::clone(&state), events.clone(), stop.clone())
         });
@@ -133,6 +136,7 @@ impl Client {
             download_dir: download_dir.into(),
             on_complete,
             storage,
+            port_mapping,
             http: HttpClient::default(),
             fetches: Arc::new(Semaphore::new(MAX_FETCHES)),
         };
@@ -147,6 +151,12 @@ impl Client {
     /// The program that is run for each torrent whose download is complete; `None` for none.
     pub fn on_complete(&self) -> Option<&Path> {
         self.on_complete.as_deref()
+    }
+
+    /// What there is of the mapping of the port of IP peers; `None` if the gateway is not asked for one.
+    pub fn port_mapping(&self) -> Option<PortMapping> {
+        let state = self.port_mapping.as_ref()?;
+        Some(state.borrow().clone())
     }
 
     /// How the files of torrents are put on disk.

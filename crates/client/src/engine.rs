@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use hawser_discovery::PeerFinder;
 use hawser_torrent::{DownloadOptions, FileOptions, Network, SeedLimits, SelectBy, Session};
+use tokio::sync::watch;
 
 use crate::completion;
+use crate::port_mapping::PortMapping;
 use crate::run::RunError;
 use crate::settings::{RateLimits, Settings};
 
@@ -20,6 +22,7 @@ pub struct Engine {
     pub(crate) finder: PeerFinder,
     exchanges_peers: bool,
     pub(crate) storage: FileOptions,
+    pub(crate) port_mapping: Option<watch::Receiver<PortMapping>>,
     pub(crate) on_complete: Option<Arc<Path>>,
 }
 
@@ -36,6 +39,7 @@ impl Engine {
             finder,
             exchanges_peers: true,
             storage: FileOptions::default(),
+            port_mapping: None,
             on_complete: None,
         }
     }
@@ -49,6 +53,12 @@ impl Engine {
     /// Sets how the files of all torrents are put on disk.
     pub fn with_storage(mut self, storage: FileOptions) -> Self {
         self.storage = storage;
+        self
+    }
+
+    /// Shows what there is of the mapping of the port of IP peers.
+    pub fn with_port_mapping(mut self, state: watch::Receiver<PortMapping>) -> Self {
+        self.port_mapping = Some(state);
         self
     }
 

@@ -4,6 +4,7 @@
 //! - [`Record`]: what is kept of a torrent; [`StateFolder`]: the records on disk.
 //! - [`Client`]: the torrents at work, over one [`Engine`].
 //! - [`http`]: its page, its API, and Transmission's RPC; [`Remote`]: a client of the API.
+//! - [`PortMapper`]: the port of IP peers, mapped by the gateway.
 //! - [`FileStream`]: a file of a torrent, read while it is fetched.
 //! - [`Prepared`]: the torrents of a daemon from its files; [`Running`]: these at work.
 //! - `watch_folder`: torrents added from the files of a folder; `completion`: a program run for each that is
@@ -27,6 +28,7 @@ pub mod http;
 mod metainfo;
 mod owner;
 mod peers;
+mod port_mapping;
 mod record;
 mod remote;
 mod rpc;
@@ -51,6 +53,7 @@ pub use self::files::{
 };
 pub use self::history::{MAX_SAMPLES, Sample};
 pub use self::peers::{Hop, PathView, PeerView};
+pub use self::port_mapping::{GATEWAY_PORT, PortMapper, PortMapping};
 pub use self::record::{
     Announcement, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
     Pending, Record, SeedLimit, Totals, parse_hash,

@@ -296,6 +296,7 @@ impl Calls for Rpc<'_> {
         let free = free_space(folder).ok().map(|space| space.free);
         let mut session = show::session(&bounds, self.addresses, folder, free);
         session.done_script = done_script.map_or(String::new(), |path| path.display().to_string());
+        session.network.is_forwarded = self.client.port_mapping().is_some();
         session.folders.renames_partial = self.client.storage().part_suffix;
         session
     }

@@ -2,6 +2,7 @@
 
 mod automation;
 mod config;
+mod port;
 mod transfers;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use self::automation::{AutomationArgs, absolute};
 pub use self::config::{state_to_find, usual};
+use self::port::PortArgs;
 use super::address::{Listen, listen, tcp};
 use super::find::{self, Dht, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
@@ -98,6 +100,8 @@ pub struct DaemonArgs {
     pub automation: AutomationArgs,
     #[command(flatten)]
     pub storage: StorageArgs,
+    #[command(flatten)]
+    pub port: PortArgs,
     #[command(flatten)]
     pub find: FindArgs,
     #[command(flatten)]
@@ -240,7 +244,11 @@ async fn work(
     let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
     let engine = engine(ways, &sockets, dht.as_ref())?;
     let engine = engine.with_storage(args.storage.options());
-    let engine = args.automation.apply(engine)?;
+    let mut engine = args.automation.apply(engine)?;
+    let mapper = args.port.start(sockets.addresses.tcp)?;
+    if let Some(mapper) = &mapper {
+        engine = engine.with_port_mapping(mapper.state());
+    }
     let addresses = PeerAddresses {
         scion: sockets.addresses.scion,
         tcp: sockets.addresses.tcp,
@@ -262,6 +270,9 @@ async fn work(
         outln!("page at http://{}/", api.http);
     };
     let ended = joined.run(engine, addresses, stop, ready).await;
+    if let Some(mapper) = mapper {
+        mapper.stop().await;
+    }
     if let Some(dht) = dht {
         dht.stop().await;
     }

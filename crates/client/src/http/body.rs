@@ -410,6 +410,9 @@ pub struct About {
     pub scion: Option<String>,
     /// The address at which IP peers connect.
     pub tcp: Option<String>,
+    /// The mapping of that port by the gateway of this network, if it is asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port_mapping: Option<PortMapping>,
     /// How many torrents there are.
     #[schema(minimum = 0)]
     pub torrents: u64,
@@ -417,6 +420,47 @@ pub struct About {
     pub download_rate: RateLimit,
     /// Most bits of blocks that all torrents together send a second.
     pub upload_rate: RateLimit,
+}
+
+/// A mapping of the port of IP peers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PortMapping {
+    /// `asking`, `mapped` or `failed`.
+    pub state: String,
+    /// The address of the gateway on its other side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The TCP port there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<u16>,
+    /// The UDP port there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<u16>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl From<crate::port_mapping::PortMapping> for PortMapping {
+    fn from(mapping: crate::port_mapping::PortMapping) -> Self {
+        let state = |state: &str| Self {
+            state: state.to_owned(),
+            ..Self::default()
+        };
+        match mapping {
+            crate::port_mapping::PortMapping::Asking => state("asking"),
+            crate::port_mapping::PortMapping::Mapped { address, tcp, udp } => Self {
+                address: address.map(|address| address.to_string()),
+                tcp,
+                udp,
+                ..state("mapped")
+            },
+            crate::port_mapping::PortMapping::Failed(reason) => Self {
+                reason: Some(reason),
+                ..state("failed")
+            },
+        }
+    }
 }
 
 /// A change to the daemon. What is not given stays.

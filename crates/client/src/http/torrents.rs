@@ -474,6 +474,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         download_dir: inner.client.download_dir().display().to_string(),
         scion: inner.addresses.scion.map(|address| address.to_string()),
         tcp: inner.addresses.tcp.map(|address| address.to_string()),
+        port_mapping: inner.client.port_mapping().map(Into::into),
         torrents: views.len() as u64,
         download_rate: rates.download.in_force().into(),
         upload_rate: rates.upload.in_force().into(),

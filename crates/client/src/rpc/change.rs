@@ -239,7 +239,9 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
             Setting::DoneScript(name) if !name.is_empty() && *name != session.done_script => {
                 Some(SCRIPT)
             }
-            Setting::PortForwarding(true) => Some("port forwarding by the gateway"),
+            Setting::PortForwarding(is_on) if *is_on != network.is_forwarded => Some(
+                "to change while the daemon runs whether the gateway maps the port (--map-port)",
+            ),
             _ => None,
         };
         if let Some(what) = changed {

@@ -184,3 +184,34 @@ fn a_file_has_a_name_of_its_own_until_it_is_complete() {
     object(&files, &["wait", "data"]);
     assert!(files.same("elsewhere") && !files.path("elsewhere/data.part").exists());
 }
+
+#[test]
+fn the_port_is_mapped_by_the_gateway_until_the_daemon_ends() {
+    let files = Files::new();
+    let gateway = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let map_port = format!("--map-port={}", gateway.local_addr().unwrap());
+    let (mut daemon, _) = daemon_with(&files, &[&map_port]);
+    gateway.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Answers that the port is mapped, or not any more, until both protocols are as wanted.
+    let answer_until = |lifetime: u32| {
+        let mut seen = std::collections::BTreeSet::new();
+        while seen.len() < 2 {
+            let mut bytes = [0; 64];
+            let (length, from) = gateway.recv_from(&mut bytes).unwrap();
+            let [0, protocol @ 1..=2, _, _, a, b, _, _, rest @ ..] = &bytes[..length] else {
+                continue;
+            };
+            let wanted = u32::from_be_bytes(rest.try_into().unwrap());
+            let mut answer = vec![0, 128 + protocol, 0, 0, 0, 0, 0, 1, *a, *b, *a, *b];
+            answer.extend(wanted.to_be_bytes());
+            gateway.send_to(&answer, from).unwrap();
+            if wanted == lifetime {
+                seen.insert(*protocol);
+            }
+        }
+    };
+    answer_until(7200);
+    daemon.signal("TERM");
+    answer_until(0);
+    assert_eq!(daemon.code(), Some(0));
+}

@@ -1,0 +1,59 @@
+//! The port of IP peers, mapped by the gateway.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_client::{GATEWAY_PORT, PortMapper};
+
+use crate::cmd::headings;
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+pub struct PortArgs {
+    /// Have the gateway of this network map the port of IP peers, by NAT-PMP
+    ///
+    /// So that peers can connect through a router that translates addresses. For TCP and UDP, until the
+    /// daemon ends. The gateway is that of the default route, unless one is named: IP or IP:PORT.
+    #[arg(long, value_name = "GATEWAY", num_args = 0..=1, require_equals = true, value_parser = gateway, help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub map_port: Option<Option<SocketAddr>>,
+}
+
+impl PortArgs {
+    /// Has the port of `tcp` mapped, where IP peers connect, if that is wanted.
+    ///
+    /// # Errors
+    /// Wrong use, if they cannot connect.
+    pub fn start(&self, tcp: Option<SocketAddr>) -> Result<Option<PortMapper>, Failure> {
+        match (self.map_port, tcp) {
+            (None, _) => Ok(None),
+            (Some(gateway), Some(tcp)) => Ok(Some(PortMapper::start(tcp.port(), gateway))),
+            (Some(_), None) => Err(Failure::usage(
+                "--map-port: there is no port for IP peers: leave out --tcp none",
+            )),
+        }
+    }
+}
+
+/// Reads the address of a gateway.
+fn gateway(text: &str) -> Result<SocketAddr, String> {
+    let with_port = || Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, GATEWAY_PORT));
+    let address = text.parse().ok().or_else(with_port);
+    let address: Option<SocketAddr> = address.filter(SocketAddr::is_ipv4);
+    address.ok_or_else(|| {
+        format!(
+            "{text:?} is not the address of a gateway: write one of IPv4, for example 192.168.1.1"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_has_the_port_of_the_protocol_unless_it_names_another() {
+        let read = |text| gateway(text).map(|address| address.to_string());
+        assert_eq!(read("192.168.1.1").as_deref(), Ok("192.168.1.1:5351"));
+        assert_eq!(read("127.0.0.1:99").as_deref(), Ok("127.0.0.1:99"));
+        assert!(read("router").is_err() && read("fd00::1").is_err());
+    }
+}
