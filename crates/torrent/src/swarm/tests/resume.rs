@@ -389,8 +389,10 @@ async fn what_is_verified_when_a_download_is_stopped_is_recorded() {
     let resumed = resumed.await.unwrap();
     stage.check();
     let trusted = u64::from(resumed.trusted_pieces) * 32768;
+    // The last piece is shorter, and may be one of them.
+    let shorter = trusted - resumed.resumed_bytes;
     assert!(
-        trusted > 500_000 && trusted == resumed.resumed_bytes,
+        resumed.resumed_bytes > 500_000 && [0, 32768 - 3_000_000 % 32768].contains(&shorter),
         "{resumed:?}"
     );
 }
