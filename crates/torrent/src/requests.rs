@@ -45,6 +45,12 @@ use crate::wire::{BLOCK, Request};
 /// worth. Before that each connection may request what fills its pipe.
 const NEAR_END: (u64, f64) = (256, 4.0);
 
+/// Requests over a connection are topped up once this part of its depth is missing, or this many blocks
+/// (256 KiB, what a seeder reads at once): each message wakes the peer, and would otherwise follow each
+/// block that arrives.
+const TOP_UP_PART: usize = 4;
+const TOP_UP: usize = 16;
+
 /// Blocks requested over all connections together before anything has arrived over them: 4 MiB.
 const INITIAL_TOTAL: usize = 4 * INITIAL_DEPTH;
 
@@ -159,7 +165,11 @@ impl Requests {
         source: &Source,
         room: Room,
     ) -> Filled {
-        let more = self.depth(id, source).saturating_sub(source.subflow.asked);
+        let depth = self.depth(id, source);
+        let more = depth.saturating_sub(source.subflow.asked);
+        if more < (depth / TOP_UP_PART).min(TOP_UP) {
+            return Filled::default();
+        }
         let picked = picker.pick(id, more.min(blocks(room.new)));
         Filled {
             cancel: picked.cancel,

@@ -408,6 +408,30 @@ fn source(over: u64, rate: f64, asked: usize) -> Source {
 }
 
 #[test]
+fn requests_are_topped_up_for_several_blocks_at_once() {
+    let scene = Scene::new(1, 30.0, 1000.0, 1);
+    let Scene {
+        mut picker,
+        mut requests,
+        ..
+    } = scene;
+    let mut filled = |depth, asked| {
+        let source = Source {
+            depth,
+            ..source(1, 1e6, asked)
+        };
+        let filled = requests.fill_one(&mut picker, 1, &source, Room::ANY);
+        filled.count()
+    };
+    // A quarter is missing, or 16 blocks.
+    assert_eq!([filled(40, 31), filled(40, 30)], [0, 10]);
+    assert_eq!([filled(200, 185), filled(200, 184)], [0, 16]);
+    // With few there is no block to wait for.
+    assert_eq!([filled(3, 2), filled(2, 2)], [1, 0]);
+    assert_eq!(filled(64, 0), 64);
+}
+
+#[test]
 fn the_best_of_many_seeders_are_kept() {
     let start = Instant::now();
     let mut active = Active::new(start);
