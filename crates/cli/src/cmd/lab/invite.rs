@@ -17,7 +17,9 @@ use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln};
 use crate::output::Output;
 
+// The usage that follows from the arguments is wider than a screen.
 #[derive(clap::Args)]
+#[command(override_usage = "hawser lab invite [OPTIONS] --parent <AS> --at <ADDR> -o <FILE> <AS>")]
 pub struct InviteArgs {
     /// The AS of the other machine, for example 1-ff00:0:200: a new one, or one that was invited before
     #[arg(value_name = "AS", value_parser = one_as)]
@@ -25,8 +27,8 @@ pub struct InviteArgs {
     /// The AS of the lab that it gets a link to, as its child
     #[arg(long, value_name = "AS", value_parser = one_as)]
     parent: IsdAsn,
-    /// An address of this machine with a UDP port, which the other machine reaches
-    #[arg(long, value_name = "IP:PORT", value_parser = reached_at)]
+    /// IP:PORT of this machine, of UDP, that the other machine reaches
+    #[arg(long, value_name = "ADDR", value_parser = reached_at)]
     at: SocketAddr,
     /// The archive to write, for `hawser as join`; the segments get the same name with .segments
     #[arg(long, short, value_name = "FILE")]
