@@ -33,6 +33,8 @@ pub struct RoundTrips {
     pub means: Vec<Means>,
     /// Number of paths of the shim, 1 to 8.
     pub paths: u8,
+    /// `--busy-poll` of the shims, if it is given.
+    pub busy_poll: Option<String>,
     /// Number of round trips in each run.
     pub count: u16,
     /// Number of runs of each.
@@ -158,7 +160,12 @@ impl RoundTrips {
         let paths = self.paths.to_string();
         let args = ["--any-server", "--carrier", carrier, "--paths", &paths];
         let args = args.map(str::to_owned).into();
-        let shims = bed.shims_up((sender, receiver), &[ANSWER], args).await?;
+        let busy_poll = self.busy_poll.iter();
+        let both: Vec<String> = busy_poll
+            .map(|time| format!("--busy-poll={time}"))
+            .collect();
+        let shims = bed.shims_up((sender, receiver), &[ANSWER], args, &both);
+        let shims = shims.await?;
         let to = (ShimPair::MAPPED, ANSWER).into();
         let count = (BEFORE, self.count.into());
         let run = bed.dialogue(sender, to, count, &shims.processes()).await;

@@ -1,6 +1,11 @@
-//! Decides whether to take a short sleep (a nap) or to block until the next packet.
+//! Decides whether to take a short sleep (a nap) or to block until the next packet, and whether to look for it
+//! without either.
+
+mod busy;
 
 use std::time::Duration;
+
+pub use self::busy::{BusyPoll, Spin};
 
 /// How long to sleep while packets flow. One wake-up per packet costs more than the rest of the
 /// packet's processing; during a nap several packets arrive, and the added delay does not matter to

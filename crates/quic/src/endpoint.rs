@@ -141,11 +141,12 @@ impl Endpoint {
         let (begun, incoming) = mpsc::channel(HANDSHAKES);
         let workers = Workers::start(shared.config.workers, &driver).map_err(start)?;
         let (driver_of_thread, runtime) = (Arc::clone(&driver), Handle::current());
+        let busy_poll = shared.config.busy_poll.clone();
         thread::Builder::new()
             .name("quic".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                driver::run(driver_of_thread, receiver, workers, begun);
+                driver::run(driver_of_thread, receiver, workers, begun, busy_poll);
             })
             .map_err(start)?;
         let task = Arc::new_cyclic(|task| {

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use hawser_congestion::Congestion;
+use hawser_kernel::pace::BusyPoll;
 use hawser_keys::Identity;
 use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
@@ -54,6 +55,9 @@ pub struct Config {
     /// Bytes of datagrams (RFC 9221) that may wait to be read, and as many to be sent; the oldest are
     /// dropped for new ones. `None` by default: the peer may not send any.
     pub datagrams: Option<usize>,
+    /// How long the thread that receives looks for packets again at once after traffic, before it waits;
+    /// changes of it hold at once. Off by default.
+    pub busy_poll: BusyPoll,
 }
 
 impl Default for Config {
@@ -70,6 +74,7 @@ impl Default for Config {
             congestion: Congestion::Auto,
             least_send_window: 1 << 20,
             datagrams: None,
+            busy_poll: BusyPoll::default(),
         }
     }
 }

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
+use hawser_kernel::pace::BusyPoll;
 use hawser_keys::Identity;
 use hawser_manager::PathOptions;
 use hawser_seal::Cipher;
@@ -216,6 +217,12 @@ impl Carrier {
             },
             ready: watch::Sender::new(false),
         })
+    }
+
+    /// How long the threads that receive look for packets again after traffic, before they wait; changes of it
+    /// hold at once. Off at first.
+    pub fn busy_poll(&self) -> BusyPoll {
+        self.node.busy_poll().clone()
     }
 
     /// The address that other hosts connect to.

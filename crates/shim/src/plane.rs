@@ -42,6 +42,7 @@ use std::time::Instant;
 
 use hawser_endhost::lanes::Lanes;
 use hawser_endhost::socket::Socket;
+use hawser_kernel::pace::BusyPoll;
 use hawser_tun::{MergedPacket, Merger, Queue};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -65,7 +66,8 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Starts the thread that sends. Must be called inside a tokio runtime.
+    /// Starts the thread that sends. Those that receive look for more for as long as `busy_poll` says before
+    /// they wait. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -75,6 +77,7 @@ impl Plane {
         lent: Option<OwnedFd>,
         own: Block,
         watcher: Watcher,
+        busy_poll: BusyPoll,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue,
@@ -85,6 +88,7 @@ impl Plane {
             next_lane: AtomicU64::new(1),
             began: Instant::now(),
             watcher,
+            busy_poll,
             turn: Turn::new()?,
             stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });

@@ -1,6 +1,7 @@
 //! `hawser shim`: TCP programs over several SCION paths.
 
 mod attach;
+pub mod busy;
 mod client;
 mod down;
 mod exposed;

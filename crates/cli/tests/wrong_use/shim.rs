@@ -29,6 +29,9 @@ fn wrong_flags_of_a_shim_are_wrong_use() {
         wrong(&up("--expose-network", value), &["10.1.0.0/16"]);
     }
     wrong(&up("--proxy-protocol", "v3"), &["v1 or v2"]);
+    for value in ["", "on", "5", "200ms"] {
+        wrong(&up("--busy-poll", value), &["--busy-poll", "write off"]);
+    }
     // Earlier versions had it.
     wrong(
         &up("--carrier", "auto"),

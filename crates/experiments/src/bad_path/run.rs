@@ -295,7 +295,7 @@ impl Runner<'_> {
         let listen = SocketAddr::new(self.bed.host(self.receiver)?, PORT);
         let args = ["--any-server", "--carrier", carrier].map(str::to_owned);
         let ends = (self.sender, self.receiver);
-        let shims = self.bed.shims_up(ends, &[PORT], args.into());
+        let shims = self.bed.shims_up(ends, &[PORT], args.into(), &[]);
         let shims = shims.await?;
         let addresses = (listen, Some(SocketAddr::new(ShimPair::MAPPED, PORT)));
         let time = WARM_UP + self.bad_path.time;

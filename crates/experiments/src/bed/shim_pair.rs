@@ -52,7 +52,7 @@ impl ShimPair<'_> {
 
 impl TestBed {
     /// Brings both shims up: that of the receiver serves these `ports`, that of the sender has further
-    /// arguments. Maps and keys are in the bed's folder.
+    /// arguments, and both have others. Maps and keys are in the bed's folder.
     ///
     /// # Errors
     /// When one does not come up.
@@ -61,6 +61,7 @@ impl TestBed {
         (sender, receiver): (IsdAsn, IsdAsn),
         ports: &[u16],
         args: Vec<String>,
+        both: &[String],
     ) -> Result<ShimPair<'_>, ExperimentError> {
         let address = self.host(receiver)?;
         let served = ports.iter().map(|&port| {
@@ -71,14 +72,14 @@ impl TestBed {
         let serving = ["--allow-any", "--expose", &served.join(",")].map(str::to_owned);
         let mapped = ShimPair::MAPPED;
         let map = format!("[destinations]\n\"{mapped}\" = \"{receiver},{address}\"\n");
-        let up = async |name: &str, isd_as, map: &str, args| {
+        let up = async |name: &str, isd_as, map: &str, args: Vec<String>| {
             let file = self.folder().join(format!("{name}.toml"));
             fs::write(&file, map).during("writing a map")?;
             let options = ShimOptions {
                 isd_as,
                 map: &file,
                 key: &self.folder().join(format!("{name}.key")),
-                args,
+                args: [args, both.to_vec()].concat(),
             };
             self.shim_up(&options).await
         };

@@ -158,7 +158,7 @@ async fn connections(
     let count = u16::try_from(count).during("the number of connections")?;
     let ports: Vec<u16> = (PORT..PORT + count).collect();
     let args = ["--any-server", "--select", "shortest", "--paths", "1"];
-    let shims = bed.shims_up(ends, &ports, args.map(str::to_owned).into());
+    let shims = bed.shims_up(ends, &ports, args.map(str::to_owned).into(), &[]);
     let shims = shims.await?;
     let (routers, meters) = (bed.meter_routers()?, shims.meters());
     let host = bed.host(ends.1)?;

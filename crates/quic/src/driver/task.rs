@@ -7,7 +7,7 @@ use std::{io, iter, mem, thread};
 
 use bytes::BytesMut;
 use hawser_endhost::lanes::{Candidate, LaneReceiver};
-use hawser_kernel::pace::{NAP, Pace};
+use hawser_kernel::pace::{BusyPoll, NAP, Pace, Spin};
 use noq_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple, Transmit};
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -33,6 +33,7 @@ struct Task {
     /// What was received for connections, in order.
     received: Vec<(ConnectionHandle, Received)>,
     response: Vec<u8>,
+    spin: Spin,
 }
 
 /// Where payloads are copied to, many to one allocation.
@@ -58,12 +59,14 @@ impl Blocks {
 }
 
 /// Receives until nothing uses the endpoint any more. Connections that peers begin go to `incoming`.
-/// The threads of `workers` help to take packets in.
+/// The threads of `workers` help to take packets in. After traffic it looks for more for as long as
+/// `busy_poll` says before it waits.
 pub(crate) fn run(
     driver: Arc<Driver>,
     receiver: LaneReceiver,
     workers: Workers,
     incoming: BegunSender,
+    busy_poll: BusyPoll,
 ) {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
@@ -75,6 +78,7 @@ pub(crate) fn run(
         blocks: Blocks::default(),
         received: Vec::new(),
         response: Vec::new(),
+        spin: Spin::new(busy_poll),
     };
     if let Err(error) = task.run() {
         tracing::error!(%error, "cannot receive");
@@ -95,6 +99,8 @@ impl Task {
     fn run(&mut self) -> io::Result<()> {
         let mut pace = Pace::default();
         let mut waited = Duration::MAX;
+        // Since when it looks again and again.
+        let mut spins_since = None;
         loop {
             let packets = self.receive()?;
             let blocked = mem::take(&mut *lock(&self.driver.blocked));
@@ -114,10 +120,22 @@ impl Task {
                 return Ok(());
             }
             drop(protocol);
-            pace.note(packets, waited);
-            let began = Instant::now();
-            self.rest(pace.naps(), began)?;
-            waited = began.elapsed();
+            let now = Instant::now();
+            if packets > 0 {
+                self.spin.note(now);
+                spins_since = None;
+                pace.note(packets, waited);
+            } else if spins_since.is_none() {
+                pace.note(0, waited);
+            }
+            if !pace.naps() && self.spin.spins(now) {
+                thread::yield_now();
+                waited = spins_since.get_or_insert(now).elapsed();
+                continue;
+            }
+            spins_since = None;
+            self.rest(pace.naps(), now)?;
+            waited = now.elapsed();
         }
     }
 
@@ -257,6 +275,7 @@ mod tests {
             blocks: Blocks::default(),
             received: Vec::new(),
             response: Vec::new(),
+            spin: Spin::new(BusyPoll::default()),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hawser_endhost::{Endhost, ScionAddr};
+use hawser_kernel::pace::BusyPoll;
 use hawser_keys::{Allowed, Identity, Known, PeerKey, ServerKeyError};
 use hawser_quic::{CloseReason, Config, Connection};
 use hawser_seal::Cipher;
@@ -65,6 +66,7 @@ struct Inner {
     carriers: CarrierSet,
     served: Served,
     budget: Budget,
+    busy_poll: BusyPoll,
 }
 
 /// The side of a connection.
@@ -101,19 +103,29 @@ impl Node {
     /// Binds the sockets, and starts the threads that carry packets. Must be called inside a tokio
     /// runtime.
     pub(crate) fn bind(new: NewNode) -> Result<Self, CarrierError> {
+        let busy_poll = BusyPoll::default();
         let config = Config {
             alpn: ALPN.to_vec(),
             idle_timeout: IDLE_TIMEOUT,
             keep_alive: Some(KEEP_ALIVE),
             identity: Some(new.identity),
             least_send_window: SEND_WINDOW,
+            busy_poll: busy_poll.clone(),
             ..Config::default()
         };
         let mut carriers = CarrierSet::of(CarrierKind::Quic);
         if new.queue.is_some() {
             carriers = carriers.with(CarrierKind::Mptcp);
         }
-        let started = Plane::start(new.queue, new.packets, new.lent, new.own, new.watcher);
+        let (lent, own, watcher) = (new.lent, new.own, new.watcher);
+        let started = Plane::start(
+            new.queue,
+            new.packets,
+            lent,
+            own,
+            watcher,
+            busy_poll.clone(),
+        );
         let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
         let port = new.default_port;
         let scion = Underlay::bind(&new.host, new.listen, port, config.clone(), &plane)?;
@@ -135,6 +147,7 @@ impl Node {
             carriers,
             served: new.served,
             budget: Budget::of_process(),
+            busy_poll,
         })))
     }
 
@@ -182,6 +195,11 @@ impl Node {
     /// How many connections of programs and servers this process may have.
     pub(crate) fn budget(&self) -> &Budget {
         &self.0.budget
+    }
+
+    /// How long threads look for packets again after traffic.
+    pub(crate) fn busy_poll(&self) -> &BusyPoll {
+        &self.0.busy_poll
     }
 
     /// Informs the holder. If it has ended, the carrier ends as well.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::{LaneDatagram, LaneReceiver, Lanes};
-use hawser_kernel::pace::{NAP, Pace};
+use hawser_kernel::pace::{NAP, Pace, Spin};
 use hawser_seal::{SubflowId, subflow_id};
 use hawser_session::Sightings;
 use hawser_tun::{MergedPacket, Merger};
@@ -75,13 +75,33 @@ impl Inbound<'_> {
     fn work(mut self) -> io::Result<()> {
         let mut pace = Pace::default();
         let mut waited = Duration::MAX;
+        let mut spin = Spin::new(self.shared.busy_poll.clone());
+        // Since when it looks again and again.
+        let mut spins_since = None;
         loop {
             let packets = self.receive()?;
-            pace.note(packets, waited);
+            if packets > 0 || spins_since.is_none() {
+                pace.note(packets, waited);
+            }
+            let mut has_worked = packets > 0;
             if let Some(rest) = &mut self.rest {
-                rest.work(self.shared, pace.naps())?;
+                has_worked |= rest.work(self.shared, pace.naps())?;
             }
             let began = Instant::now();
+            if has_worked {
+                spin.note(began);
+            }
+            if packets > 0 {
+                spins_since = None;
+            }
+            if !pace.naps() && spin.spins(began) && !self.shared.is_stopped() {
+                // A removed lane must not be kept.
+                self.last = None;
+                thread::yield_now();
+                waited = spins_since.get_or_insert(began).elapsed();
+                continue;
+            }
+            spins_since = None;
             if pace.naps() {
                 thread::sleep(NAP);
             } else {

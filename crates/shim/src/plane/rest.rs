@@ -66,20 +66,20 @@ impl Rest {
     }
 
     /// Does what there is to do, without waiting. While much is received (`is_busy`), another thread reads
-    /// the device.
+    /// the device. Returns whether there was anything.
     ///
     /// # Errors
     /// When the device fails.
-    pub(super) fn work(&mut self, shared: &Shared, is_busy: bool) -> io::Result<()> {
-        for _ in 0..TURNS {
+    pub(super) fn work(&mut self, shared: &Shared, is_busy: bool) -> io::Result<bool> {
+        for turn in 0..TURNS {
             if is_busy || self.outbound.naps() {
                 self.pass_device(shared)?;
             }
             if !self.take_events(shared)? {
-                return Ok(());
+                return Ok(turn > 0);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Takes what has happened. Returns whether that was anything.

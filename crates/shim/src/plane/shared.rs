@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use hawser_kernel::pace::BusyPoll;
 use hawser_seal::SubflowId;
 use hawser_tun::{MergedPacket, Queue};
 
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) next_lane: AtomicU64,
     pub(super) began: Instant,
     pub(super) watcher: Watcher,
+    pub(super) busy_poll: BusyPoll,
     /// Who reads the device.
     pub(super) turn: Turn,
     /// Readable once the threads are to end.

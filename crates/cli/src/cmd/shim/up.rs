@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::attach::attach;
 use super::client::ClientArgs;
 use super::exposed::ExposeArgs;
-use super::{NameArgs, filter, gateway, place, report};
+use super::{NameArgs, busy, filter, gateway, place, report};
 use crate::cmd::network::{HostArgs, listen_address};
 use crate::cmd::trust::ServeArgs;
 use crate::cmd::{headings, print, process};
@@ -64,6 +64,13 @@ pub struct UpArgs {
     /// [default: any]
     #[arg(long, value_name = "PORT", help_heading = headings::RARE, hide_short_help = true)]
     redirect_port: Option<NonZeroU16>,
+    /// After traffic, look for packets again for this long before waiting for them: up to 100ms; auto is
+    /// 200us, and off while the machine runs on a battery
+    ///
+    /// It saves a wake-up where packets come that soon, and keeps a processor from resting. Where other
+    /// programs want all processors, round trips become longer.
+    #[arg(long, value_name = "TIME|auto|off", default_value = "off", value_parser = busy::parse, help_heading = headings::RARE, hide_short_help = true)]
+    busy_poll: busy::Wanted,
     #[command(flatten)]
     client: ClientArgs,
     /// Use plain IP beside SCION, and in its place while no path works. With an address, other hosts
@@ -201,11 +208,13 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         };
         let socket = args.name.name.carrier();
         let reporter = carrier.reporter();
+        let busy = busy::apply(carrier.busy_poll(), args.busy_poll);
         let mut carried = pin!(carrier.run());
         tokio::select! {
             ended = &mut carried => Ok(ended?),
             failed = announced => failed,
             served = report::serve(reporter, &socket) => served,
+            never = busy => match never {},
             () = metered => Err(Failure::job("metrics are not served any more")),
             () = interrupted => {
                 // An orderly end; the holder survives only a carrier that is killed. It has the

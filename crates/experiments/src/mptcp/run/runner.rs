@@ -81,7 +81,7 @@ impl<'a> Runner<'a> {
         let ports = [DATA, ANSWER];
         let shims = self
             .bed
-            .shims_up((sender, receiver), &ports, fixed.chain(acl).collect());
+            .shims_up((sender, receiver), &ports, fixed.chain(acl).collect(), &[]);
         let shims = shims.await?;
         let sent = self.over(&shims, case).await?;
         shims.down().await?;
