@@ -247,7 +247,8 @@ impl Connection {
         }
         match self.state {
             State::SynSent { .. } => {
-                if header.kind != PacketKind::State {
+                // Only what answers this SYN says where the peer begins.
+                if header.kind != PacketKind::State || acknowledged != known {
                     return;
                 }
                 self.establish(header.sequence, now);

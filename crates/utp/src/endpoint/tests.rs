@@ -295,6 +295,31 @@ fn forged_packets_do_not_end_a_connection_or_confirm_what_was_not_sent() {
 }
 
 #[test]
+fn only_the_answer_to_the_syn_connects() {
+    let mut pair = Pair::new(Config::default());
+    let here = pair.connect();
+    let syn = packets(&mut pair.here, pair.now).remove(0).1;
+    let syn = Packet::parse(&syn).unwrap().header;
+    for (kind, behind, connects) in [
+        (PacketKind::State, 1, false),
+        (PacketKind::Data, 0, false),
+        (PacketKind::State, u16::MAX, false),
+        (PacketKind::State, 0, true),
+    ] {
+        let mut answer = Vec::new();
+        let header = Header {
+            kind,
+            acknowledged: syn.sequence.wrapping_sub(behind),
+            sequence: 99,
+            ..syn
+        };
+        header.write(&[], &mut answer);
+        pair.here.receive(addr(THERE), &answer, pair.now);
+        assert_eq!(pair.here.is_connected(here), connects);
+    }
+}
+
+#[test]
 fn silent_connections_stay_while_the_peer_is_there_and_end_without_it() {
     let mut pair = Pair::new(Config::default());
     let here = pair.connect();
