@@ -91,7 +91,7 @@ pub(super) async fn list(
     responses(
         (status = 201, description = "It is on disk", body = Torrent),
         (status = 200, description = "It was there before, and stays as it is", body = Torrent),
-        (status = 502, body = ErrorBody, description = "The .torrent file cannot be fetched"),
+        (status = 502, body = hawser_http::describe::ErrorBody, description = "The .torrent file cannot be fetched"),
         Refused, ReadsBody, ChangesOne,
     ),
 )]

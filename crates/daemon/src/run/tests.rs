@@ -51,6 +51,7 @@ async fn prepare(folder: &Path, config: &str) -> Result<Prepared, DaemonError> {
     let torrents = hawser_client::Options {
         state: folder.join("state"),
         download_dir: folder.join("downloads"),
+        watch: None,
         bounds: Bounds::default(),
         queue: QueueChanges::default(),
         rates: RateChanges::default(),
