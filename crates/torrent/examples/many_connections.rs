@@ -75,7 +75,7 @@ fn fill(dir: &Path) -> Result<Metainfo, Failure> {
     fastrand::Rng::with_seed(1).fill(&mut content);
     fs::write(&file, content)?;
     let options = CreateOptions {
-        piece_length: Some(PIECE_LENGTH.into()),
+        piece_length: Some(PIECE_LENGTH),
         ..CreateOptions::default()
     };
     let torrent = create(&file, &options, |_, _| {})?;
