@@ -24,8 +24,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::environment::environment;
+use crate::event::Event;
 use crate::record::{Origin, Record};
-use crate::runner::Event;
 use crate::state::StateFolder;
 
 /// Most programs that run at once.

@@ -9,8 +9,8 @@ use hawser_torrent::{DownloadOptions, FileOptions, Network, SeedLimits, SelectBy
 use tokio::sync::watch;
 
 use crate::completion;
+use crate::error::RunError;
 use crate::port_mapping::PortMapping;
-use crate::run::RunError;
 use crate::settings::{RateLimits, Settings};
 
 /// What all torrents of a host share.

@@ -1,4 +1,7 @@
-//! Why a command to the torrents of a host was not carried out.
+//! Why the torrents of a host do not run, or a command to them was not carried out.
+
+use std::io;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -31,4 +34,29 @@ pub enum ClientError {
     /// The torrents have ended.
     #[error("the daemon is stopping")]
     Stopping,
+}
+
+/// Why the torrents of a daemon cannot run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The torrents cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The folder to be watched cannot be read.
+    #[error("cannot watch {folder}: {source}: make the folder, or name another one with --watch")]
+    Watch {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The program for completed torrents cannot be run.
+    #[error("cannot run {program}: {source}: name a program that can be run with --on-complete")]
+    OnComplete {
+        /// The program.
+        program: PathBuf,
+        /// Why it cannot.
+        source: io::Error,
+    },
 }

@@ -21,6 +21,7 @@ mod completion;
 mod content;
 mod engine;
 mod error;
+mod event;
 mod fetch;
 mod files;
 mod history;
@@ -46,7 +47,7 @@ pub use self::addresses::PeerAddresses;
 pub use self::choice::{Choice, SeedChoice};
 pub use self::client::{AddedTorrent, Client, NewTorrent, Source};
 pub use self::engine::Engine;
-pub use self::error::ClientError;
+pub use self::error::{ClientError, RunError};
 pub use self::fetch::{FETCH_TIMEOUT, FetchError, fetch_torrent, is_url};
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
@@ -59,7 +60,7 @@ pub use self::record::{
     Pending, Record, SeedLimit, Totals, parse_hash,
 };
 pub use self::remote::{Method, Remote, RemoteError, own_token, publish, withdraw};
-pub use self::run::{Options, Prepared, RunError, Running};
+pub use self::run::{Options, Prepared, Running};
 pub use self::runner::Live;
 pub use self::settings::{
     AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateChange, RateChanges, RateLimit,

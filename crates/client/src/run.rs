@@ -1,47 +1,21 @@
 //! The torrents of a daemon from its files, until they are stopped.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::addresses::PeerAddresses;
 use crate::client::Client;
 use crate::engine::Engine;
+use crate::error::RunError;
 use crate::http::{Callers, Daemon};
 use crate::record::Record;
 use crate::settings::{QueueChanges, RateChanges};
-use crate::state::{Damaged, StateError, StateFolder};
+use crate::state::{Damaged, StateFolder};
 use crate::torrents::Bounds;
 use crate::watch_folder;
-
-/// Why the torrents of a daemon cannot run.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The torrents cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The folder to be watched cannot be read.
-    #[error("cannot watch {folder}: {source}: make the folder, or name another one with --watch")]
-    Watch {
-        /// The folder.
-        folder: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The program for completed torrents cannot be run.
-    #[error("cannot run {program}: {source}: name a program that can be run with --on-complete")]
-    OnComplete {
-        /// The program.
-        program: PathBuf,
-        /// Why it cannot.
-        source: io::Error,
-    },
-}
 
 /// What the torrents of a daemon are to do.
 #[derive(Debug, Clone)]

@@ -16,32 +16,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, verify_options};
+use crate::event::Event;
 use crate::files::FileChoice;
 use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
 use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::windows::Windows;
-
-/// What a task reports.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// The metadata of a magnet link is there: a `.torrent` file to be kept.
-    Resolved {
-        metainfo: Box<Metainfo>,
-        bytes: Vec<u8>,
-        /// Whether it is kept: the content is fetched then.
-        kept: oneshot::Sender<Result<(), String>>,
-    },
-    /// The content on disk is verified.
-    Checked { complete: bool },
-    /// The download is complete.
-    Completed,
-    /// The program that is run for its completion has been begun.
-    Announced,
-    /// Other files cannot be downloaded before it is run again.
-    Unselected,
-}
 
 /// What can be seen of a torrent that runs, without its task. Each receiver has the latest state.
 #[derive(Debug, Clone, Default)]

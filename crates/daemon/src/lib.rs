@@ -1,10 +1,9 @@
 //! The service of a host: torrents and transfers, on one server, with one state.
 //!
 //! [`Prepared`] is the daemon with its torrents read and its API bound, [`Joined`] has the transfers as well;
-//! [`Joined::run`] runs it. The torrents
-//! are those of `hawser-client`, the transfers, the configuration and the users those of `hawser-service`. This
+//! [`Joined::run`] runs it. The torrents are those of `hawser-client`, the transfers, the configuration and the users those of `hawser-service`. This
 //! crate adds what they have in common: the folder of the state, the sockets of the API, its description and
-//! metrics, who may do what, readiness, and the end.
+//! metrics, the rights of users, readiness, and the end.
 //!
 //! Users come from the configuration's file, which is followed. The token in the folder of the state stands for
 //! the user [`OWNER`](hawser_service::OWNER), who may do all that the daemon may. A user sends files from the
@@ -15,7 +14,10 @@
 //! answered meanwhile.
 
 mod access;
+mod error;
 mod run;
 mod server;
 
-pub use self::run::{Addresses, DaemonError, Joined, Options, Prepared};
+pub use self::error::DaemonError;
+pub use self::run::{Joined, Options, Prepared};
+pub use self::server::Addresses;

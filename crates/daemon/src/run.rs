@@ -1,63 +1,19 @@
 //! A daemon from its parts: configuration, files and sockets in, a service until it is stopped.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
-use hawser_client::{
-    Damaged, Engine, PeerAddresses, RemoteError, RunError, own_token, publish, withdraw,
-};
-use hawser_http::{READY, STOPPING, TlsError, Token, notify};
-use hawser_kernel::bind::Refused;
-use hawser_service::{Config, HostNetwork, ServiceEvent, Transfers, TransfersError};
-use thiserror::Error;
+use hawser_client::{Damaged, Engine, PeerAddresses, own_token, publish, withdraw};
+use hawser_http::{READY, STOPPING, Token, notify};
+use hawser_service::{Config, HostNetwork, ServiceEvent, Transfers};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::TorrentUsers;
-use crate::server::Server;
-
-/// Why a daemon cannot run.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum DaemonError {
-    /// The torrents cannot run.
-    #[error(transparent)]
-    Torrents(#[from] RunError),
-    /// The transfers cannot run.
-    #[error(transparent)]
-    Transfers(#[from] TransfersError),
-    /// The token cannot be used.
-    #[error(transparent)]
-    Token(#[from] RemoteError),
-    /// The files for TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// A socket of the API cannot be bound.
-    #[error("cannot listen at {address}: {}", Refused::tcp(*.address, source))]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The system has no random numbers.
-    #[error("{0}")]
-    Random(&'static str),
-    /// The address of the API cannot be published.
-    #[error("cannot write the address of the API to {folder}: {source}")]
-    Publish {
-        /// The folder of the state.
-        folder: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A part of the daemon has ended by itself.
-    #[error("the daemon does not work without {0}, which has ended by itself: start it again")]
-    Ended(&'static str),
-}
+use crate::error::DaemonError;
+use crate::server::{Addresses, Server};
 
 /// What a daemon is to do.
 #[derive(Debug, Clone)]
@@ -69,15 +25,6 @@ pub struct Options {
     pub config: Config,
     /// The torrents, and the folder of the state.
     pub torrents: hawser_client::Options,
-}
-
-/// Where the API is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses {
-    /// Over plain HTTP.
-    pub http: SocketAddr,
-    /// Over TLS; `None` if it is not served so.
-    pub https: Option<SocketAddr>,
 }
 
 /// A daemon whose torrents are read and whose API is bound, before it runs.

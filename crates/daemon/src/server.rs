@@ -13,7 +13,7 @@ use hawser_http::{JsonError, Listener, NO_PAGES, Peer, api, is_own_page, may_be_
 use hawser_service::{Config, HttpsConfig, Service};
 use utoipa::OpenApi;
 
-use crate::run::{Addresses, DaemonError};
+use crate::error::DaemonError;
 
 /// The address of the API by default: the port at which programs look for Transmission.
 const API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9091);
@@ -29,6 +29,15 @@ const API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9091);
     security(("token" = []))
 )]
 struct Described;
+
+/// Where the API is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Over plain HTTP.
+    pub http: SocketAddr,
+    /// Over TLS; `None` if it is not served so.
+    pub https: Option<SocketAddr>,
+}
 
 /// The sockets of the API.
 pub(crate) struct Server {

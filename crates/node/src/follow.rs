@@ -1,7 +1,5 @@
 //! Following a coordinator: what it has is fetched, and what is in force here is reported to it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::error::FetchError;
 use crate::event::Event;
 use crate::http::{Ask, Client};
-use crate::moved::Moved;
+use crate::update::Update;
 
 /// How long a coordinator may wait for a change before it answers that there is none.
 const WAIT: Duration = Duration::from_secs(30);
@@ -35,20 +33,6 @@ const USAGE: Duration = Duration::from_secs(1);
 const MAX_SEGMENTS_SIZE: u64 = 64 << 20;
 /// Longest answer to a report.
 const MAX_REPLY_SIZE: u64 = 64 << 10;
-
-/// What a coordinator sends.
-pub(crate) enum Update {
-    /// A configuration; the answer says whether it is installed.
-    Configuration(Box<Bundle>, oneshot::Sender<bool>),
-    /// There is no configuration now.
-    Nothing,
-    /// The segments of the network.
-    Segments(Vec<u8>),
-    /// The addresses of neighbours that are known by names, by interface: all that are known.
-    Neighbours(BTreeMap<u16, SocketAddr>),
-    /// The addresses of links that this machine lacks now, with what takes their places.
-    Moved(BTreeSet<Moved>),
-}
 
 /// What became of a version of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -44,6 +44,7 @@ mod neighbours;
 mod run;
 mod services;
 mod tls;
+mod update;
 
 pub use self::error::{FetchError, InstallError, NodeError};
 pub use self::event::{Event, ServiceName};

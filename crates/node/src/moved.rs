@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use hawser_backoff::Backoff;
 use hawser_topology::AsTopology;
-use serde::Serialize;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::event::Event;
-use crate::follow::{Update, post};
+use crate::follow::post;
 use crate::http::Client;
+use crate::update::{Moved, Update};
 
 /// Time between two looks at the addresses of this machine.
 const CHECK: Duration = Duration::from_secs(1);
@@ -44,13 +44,6 @@ pub(crate) fn links(topology: &AsTopology) -> Vec<LinkAt> {
         remote: interface.underlay.remote,
     });
     at.collect()
-}
-
-/// An address that takes the place of another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Moved {
-    pub from: IpAddr,
-    pub to: IpAddr,
 }
 
 /// What takes the place of addresses of links that the machine lacks.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::event::Event;
-use crate::follow::Update;
+use crate::update::Update;
 
 /// Time between two rounds. A neighbour that moves is lost for so long at most, and as long as the
 /// name server keeps its old address.

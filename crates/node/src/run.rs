@@ -16,13 +16,14 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
-use crate::follow::{FailedLink, Follower, Outcome, Update};
+use crate::follow::{FailedLink, Follower, Outcome};
 use crate::health::{Facts, HealthReporter, neighbours};
 use crate::http::Client;
 use crate::limits::named;
-use crate::moved::{self, LinkAt, Moved, Substitutes, Watcher};
+use crate::moved::{self, LinkAt, Substitutes, Watcher};
 use crate::neighbours::{Located, locate};
 use crate::services::Services;
+use crate::update::{Moved, Update};
 
 /// Waits before limits that could not be put into force are tried again.
 const LIMITS_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));

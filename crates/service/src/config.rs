@@ -17,9 +17,9 @@ use hawser_keys::{Allowed, KeysFileError, PeerKey};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::owner::OWNER;
 use crate::queue::{Limits, UserLimits};
 use crate::text;
-use crate::users::OWNER;
 
 /// Keys that stood above all sections, in the configuration of `hawser serve`, and where they are now.
 const MOVED: [(&str, &str); 4] = [

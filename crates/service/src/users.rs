@@ -8,9 +8,7 @@ use hawser_store::{Folder, FoundKind, StoreError};
 use thiserror::Error;
 
 use crate::config::Config;
-
-/// The name of the user that the daemon's own token stands for: it may do all that the daemon may.
-pub const OWNER: &str = "owner";
+use crate::owner::OWNER;
 
 /// The users of a service.
 #[derive(Debug, Clone, Default)]

@@ -21,7 +21,7 @@ use crate::handles::Handles;
 use crate::layout::{Entry, Layout};
 use crate::mark::Mark;
 use crate::options::{Allocation, BLOCK, FileOptions};
-use crate::partial::{PartialNames, part_name, taken};
+use crate::partial_names::{PartialNames, part_name, taken};
 use crate::parts::{Located, PartFile};
 use crate::vectored::{self, Parts, PartsMut};
 

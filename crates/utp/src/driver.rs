@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::endpoint::Transmit;
-use crate::socket::{Shared, now};
+use crate::shared::{Shared, now};
 
 /// Bytes of a buffer from the kernel, which may have several datagrams of one sender.
 const PIECE: usize = 65536;

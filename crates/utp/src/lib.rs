@@ -33,6 +33,7 @@ mod receive;
 mod rtt;
 mod send;
 mod sequence;
+mod shared;
 #[cfg(test)]
 mod simulation;
 mod socket;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::{CloseReason, Read};
 use crate::endpoint::Handle;
-use crate::socket::{Shared, now};
+use crate::shared::{Shared, now};
 
 /// A connection over uTP.
 ///

@@ -1,4 +1,4 @@
-//! Who may command the torrents, as those know it that serve them.
+//! The callers that may command the torrents, as servers of them know it.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

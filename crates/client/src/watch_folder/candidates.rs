@@ -146,7 +146,7 @@ mod tests {
             Judgement::Incomplete
         );
         let mut at = |second, stamp| files.observe([(name.clone(), stamp)], seconds(second));
-        // It goes on being written after a pause.
+        // It is written further after a pause.
         assert!(at(20, 3).is_empty());
         assert_eq!(at(22, 3).len(), 1);
         assert_eq!(

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Coordinator;
-use super::moved::move_ends;
+use super::moved::{check_addresses, move_ends};
 use super::names::check_name;
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
@@ -105,25 +105,6 @@ fn check(
     if first_port < 1024 {
         return Err(ChangeError::Invalid(format!(
             "links cannot begin at UDP port {first_port}: give 1024 or higher"
-        )));
-    }
-    Ok(())
-}
-
-/// Checks the addresses of an AS for links.
-pub(super) fn check_addresses(addresses: &[IpAddr]) -> Result<(), ChangeError> {
-    let count = |of: fn(&IpAddr) -> bool| addresses.iter().filter(|ip| of(ip)).count();
-    if count(IpAddr::is_ipv4) > 1 || count(IpAddr::is_ipv6) > 1 {
-        return Err(ChangeError::Invalid(
-            "an AS has at most one IPv4 and one IPv6 address for links".to_owned(),
-        ));
-    }
-    if let Some(ip) = addresses
-        .iter()
-        .find(|ip| ip.is_unspecified() || ip.is_multicast())
-    {
-        return Err(ChangeError::Invalid(format!(
-            "{ip} is not the address of a router"
         )));
     }
     Ok(())

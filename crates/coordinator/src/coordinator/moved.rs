@@ -6,12 +6,30 @@ use std::net::IpAddr;
 use hawser_topology::IsdAsn;
 
 use super::Coordinator;
-use super::ases::check_addresses;
 use crate::access::Actor;
 use crate::change::ChangeKind;
 use crate::error::ChangeError;
 use crate::link::LinkEnd;
 use crate::state::State;
+
+/// Checks the addresses of an AS for links.
+pub(super) fn check_addresses(addresses: &[IpAddr]) -> Result<(), ChangeError> {
+    let count = |of: fn(&IpAddr) -> bool| addresses.iter().filter(|ip| of(ip)).count();
+    if count(IpAddr::is_ipv4) > 1 || count(IpAddr::is_ipv6) > 1 {
+        return Err(ChangeError::Invalid(
+            "an AS has at most one IPv4 and one IPv6 address for links".to_owned(),
+        ));
+    }
+    if let Some(ip) = addresses
+        .iter()
+        .find(|ip| ip.is_unspecified() || ip.is_multicast())
+    {
+        return Err(ChangeError::Invalid(format!(
+            "{ip} is not the address of a router"
+        )));
+    }
+    Ok(())
+}
 
 /// Has the links of an AS follow when its addresses change from `before` to `now`: each end at an address
 /// that the AS no longer has goes to its new address of the same family, and keeps its interface and its

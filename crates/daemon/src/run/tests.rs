@@ -1,4 +1,4 @@
-//! A daemon on loopback without a network: who may do what on its one server, and what survives.
+//! A daemon on loopback without a network: what users may do on its one server, and what survives.
 
 use std::path::Path;
 

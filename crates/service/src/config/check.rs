@@ -3,7 +3,7 @@
 use std::path::Component;
 
 use super::Config;
-use crate::users::OWNER;
+use crate::owner::OWNER;
 
 /// The key, and what is wrong with it.
 type Wrong = (String, String);

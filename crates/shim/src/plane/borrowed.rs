@@ -6,16 +6,18 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::event::epoll::{self, EventFlags};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::rest::event_of;
 use crate::lending::channel::{self, Lent, Pipe};
 use crate::lending::{Borrowings, LITTLE, LoanId, MAX_LOANS, Message};
 
 /// Messages that are taken at once.
 const MESSAGES: usize = 16;
+
+/// The first number of events of loans, of which each has two. Those below are of other descriptors.
+pub(super) const LOANS: u64 = 4;
 
 /// An end of a lent connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +28,19 @@ pub(super) enum Side {
     Peer,
 }
 
-impl Side {
-    pub(super) fn of(is_peer: bool) -> Self {
-        match is_peer {
-            true => Self::Peer,
-            false => Self::Local,
-        }
-    }
+/// The number of the events of an end of a loan. Loans are numbered from 0 on, one after the other.
+fn event_of(id: LoanId, side: Side) -> EventData {
+    EventData::new_u64(LOANS + id.0 * 2 + u64::from(side == Side::Peer))
+}
+
+/// The loan, and the end of it, that an event with this number is of.
+pub(super) fn loan_of(event: u64) -> (LoanId, Side) {
+    let number = event - LOANS;
+    let side = match number % 2 {
+        0 => Side::Local,
+        _ => Side::Peer,
+    };
+    (LoanId(number / 2), side)
 }
 
 /// What is lent, and the end over which it is. The methods return `None` once nothing can be lent any more:

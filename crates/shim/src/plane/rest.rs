@@ -8,22 +8,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-use super::borrowed::{Borrowed, Side};
+use super::borrowed::{Borrowed, loan_of};
 use super::outbound::Outbound;
 use super::shared::Shared;
-use crate::lending::LoanId;
 
 /// Events that are taken at once.
 const EVENTS: usize = 32;
 /// How often events are taken before the thread receives again: what a packet brings may be answered at once.
 const TURNS: usize = 4;
 
-/// What an event of the descriptors is about; loans follow, two numbers for each.
+/// What an event of the descriptors is about; loans follow ([`LOANS`](super::borrowed::LOANS)).
 const STOP: u64 = 0;
 const DEVICE: u64 = 1;
 const TURN: u64 = 2;
 const CHANNEL: u64 = 3;
-const LOANS: u64 = 4;
 
 /// The descriptors that the thread watches beside its socket.
 pub(super) struct Rest {
@@ -120,7 +118,7 @@ impl Rest {
                 self.borrowed = borrowed.and_then(|borrowed| borrowed.receive(&self.epoll));
             }
             loan => {
-                let (id, side) = (LoanId((loan - LOANS) / 2), Side::of(loan % 2 == 1));
+                let (id, side) = loan_of(loan);
                 let borrowed = self.borrowed.take();
                 self.borrowed =
                     borrowed.and_then(|borrowed| borrowed.copy(&self.epoll, id, side, flags));
@@ -153,10 +151,4 @@ impl Rest {
         }
         Ok(())
     }
-}
-
-/// The number of a loan's events.
-pub(super) fn event_of(id: LoanId, side: Side) -> EventData {
-    // Loans are numbered from 0 on, one after the other.
-    EventData::new_u64(LOANS + id.0 * 2 + u64::from(side == Side::Peer))
 }

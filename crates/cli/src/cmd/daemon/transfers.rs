@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
-/// Prints what happens; `senders` has who sends in which session.
+/// Prints what happens; `senders` has the sender of each session.
 pub fn show(
     event: ServiceEvent,
     senders: &mut HashMap<SessionNumber, ScionAddr>,
