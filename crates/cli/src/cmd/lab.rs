@@ -12,6 +12,7 @@ mod invite;
 mod logs;
 mod name;
 mod save;
+mod shape;
 mod status;
 mod up;
 

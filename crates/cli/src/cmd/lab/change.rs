@@ -5,11 +5,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 use hawser_lab::{LinkChange, RestartOf};
 use hawser_path::Interface;
-use hawser_topology::{IsdAsn, parse_duration, parse_loss};
+use hawser_topology::{IsdAsn, parse_duration};
 
 use super::name::LabName;
+use super::shape::ShapeArgs;
 use crate::cmd::address::one_as;
-use crate::cmd::quantity::{RateArg, rate_or_none};
 use crate::failure::Failure;
 use crate::out::outln;
 
@@ -18,18 +18,8 @@ pub struct LinkArgs {
     /// One end of the link, for example 1-ff00:0:110#1
     #[arg(value_name = "A#IF")]
     interface: Interface,
-    /// Limit of Ethernet frames, for example 10mbit; `none` for no limit
-    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
-    rate: Option<RateArg>,
-    /// One-way delay, for example 20ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    delay: Option<Duration>,
-    /// Largest difference of a packet's delay from that, for example 2ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    jitter: Option<Duration>,
-    /// Share of packets lost, for example 0.1%
-    #[arg(long, value_name = "PERCENT", value_parser = parse_loss)]
-    loss: Option<f64>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Time that a full queue at the limit takes to drain, for example 50ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     queue: Option<Duration>,
@@ -49,10 +39,10 @@ pub struct LinkArgs {
 /// Changes a link.
 pub fn link(args: LinkArgs) -> Result<(), Failure> {
     let change = LinkChange {
-        rate: args.rate.map(|r| r.0),
-        delay: args.delay,
-        jitter: args.jitter,
-        loss: args.loss,
+        rate: args.shape.rate.map(|r| r.0),
+        delay: args.shape.delay,
+        jitter: args.shape.jitter,
+        loss: args.shape.loss,
         queue: args.queue,
         up: (args.up || args.down).then_some(args.up),
     };

@@ -1,17 +1,13 @@
 //! `hawser lab add` and `hawser lab remove`: parts of a running network.
 
-use std::time::Duration;
-
 use clap::{Subcommand, ValueEnum};
 use hawser_path::Interface;
-use hawser_topology::{
-    IsdAsn, LinkKind, Network, NewAs, NewLink, Shape, Underlay, parse_duration, parse_loss,
-};
+use hawser_topology::{IsdAsn, LinkKind, Network, NewAs, NewLink, Underlay};
 
 use super::name::LabName;
+use super::shape::ShapeArgs;
 use super::{apply, host};
 use crate::cmd::address::one_as;
-use crate::cmd::quantity::{RateArg, rate_or_none};
 use crate::failure::Failure;
 use crate::out::outln;
 
@@ -89,18 +85,8 @@ pub struct AddLinkArgs {
     /// UDP/IPv4 or UDP/IPv6 between its routers; UDP/IPv4 when not given
     #[arg(long, value_name = "UNDERLAY")]
     underlay: Option<Underlay>,
-    /// Limit of Ethernet frames, for example 10mbit
-    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
-    rate: Option<RateArg>,
-    /// One-way delay, for example 20ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    delay: Option<Duration>,
-    /// Largest difference of a packet's delay from that, for example 2ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    jitter: Option<Duration>,
-    /// Share of packets lost, for example 0.1%
-    #[arg(long, value_name = "PERCENT", value_parser = parse_loss)]
-    loss: Option<f64>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     #[command(flatten)]
     edit: EditArgs,
 }
@@ -187,7 +173,6 @@ pub fn add(command: AddCommand) -> Result<(), Failure> {
             args.edit.run(|network| network.add_as(new))
         }
         AddCommand::Link(args) => {
-            let default = Shape::default();
             let new = NewLink {
                 a: args.a,
                 b: args.b,
@@ -198,13 +183,7 @@ pub fn add(command: AddCommand) -> Result<(), Failure> {
                 }),
                 mtu: args.mtu,
                 underlay: args.underlay.unwrap_or_default(),
-                shape: Shape {
-                    rate: args.rate.and_then(|rate| rate.0),
-                    delay: args.delay.unwrap_or(default.delay),
-                    jitter: args.jitter.unwrap_or(default.jitter),
-                    loss: args.loss.unwrap_or(default.loss),
-                    queue: default.queue,
-                },
+                shape: args.shape.of_new(),
             };
             args.edit.run(|network| network.add_link(&new))
         }

@@ -3,16 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hawser_lab::{Invite, RelayEnd};
-use hawser_topology::{IsdAsn, Shape, parse_duration, parse_loss};
+use hawser_topology::IsdAsn;
 use serde_json::json;
 
 use super::capture::stop_after;
 use super::name::LabName;
+use super::shape::ShapeArgs;
 use crate::cmd::address::one_as;
-use crate::cmd::quantity::{RateArg, rate_or_none};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln};
 use crate::output::Output;
@@ -36,18 +35,8 @@ pub struct InviteArgs {
     /// Take packets from this address alone; from any when not given
     #[arg(long, value_name = "IP")]
     accept: Option<IpAddr>,
-    /// Limit of Ethernet frames, for example 10mbit
-    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
-    rate: Option<RateArg>,
-    /// One-way delay, for example 20ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    delay: Option<Duration>,
-    /// Largest difference of a packet's delay from that, for example 2ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    jitter: Option<Duration>,
-    /// Share of packets lost, for example 0.1%
-    #[arg(long, value_name = "PERCENT", value_parser = parse_loss)]
-    loss: Option<f64>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Largest SCION packet on the link, in bytes
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u16>,
@@ -85,17 +74,10 @@ pub fn run(args: &InviteArgs) -> Result<(), Failure> {
         Output::check("-o", file, args.force, &[])?;
     }
     let lab = args.lab.open()?;
-    let default = Shape::default();
     let invite = Invite {
         isd_as: args.isd_as,
         parent: args.parent,
-        shape: Shape {
-            rate: args.rate.as_ref().and_then(|rate| rate.0),
-            delay: args.delay.unwrap_or(default.delay),
-            jitter: args.jitter.unwrap_or(default.jitter),
-            loss: args.loss.unwrap_or(default.loss),
-            queue: default.queue,
-        },
+        shape: args.shape.of_new(),
         mtu: args.mtu,
         at: args.at,
         from: args.accept,
