@@ -44,7 +44,9 @@ pub enum RunError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The folder to be watched cannot be read.
-    #[error("cannot watch {folder}: {source}: make the folder, or name another one with --watch")]
+    #[error(
+        "cannot watch {folder}: {source}: make the folder, or name another one with --watch-dir"
+    )]
     Watch {
         /// The folder.
         folder: PathBuf,

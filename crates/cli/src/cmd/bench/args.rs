@@ -7,7 +7,7 @@ use hawser_experiments::shape::{Bench, Figure, Figures, Progress};
 use hawser_topology::parse_duration;
 
 use crate::cmd::experiment::{self, failure};
-use crate::cmd::print;
+use crate::cmd::{headings, print};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
 use crate::output::Output;
@@ -21,7 +21,7 @@ pub struct ResultArgs {
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// Replace the figure if the file exists
-    #[arg(long, requires = "plot")]
+    #[arg(long, requires = "plot", help_heading = headings::RARE, hide_short_help = true)]
     pub force: bool,
     /// Print one JSON object at the end
     #[arg(long)]

@@ -13,7 +13,7 @@ pub struct AutomationArgs {
     ///
     /// A file that was added is renamed to .added, one that is no torrent to .invalid. One that is being
     /// written waits until it is whole.
-    #[arg(long, value_name = "DIR", help_heading = headings::AUTOMATION, hide_short_help = true)]
+    #[arg(long = "watch-dir", value_name = "DIR", help_heading = headings::AUTOMATION, hide_short_help = true)]
     pub watch: Option<PathBuf>,
     /// Run this program for each torrent whose download is complete
     ///

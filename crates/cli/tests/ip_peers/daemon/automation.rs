@@ -15,18 +15,24 @@ fn wait_for(path: &Path) {
 fn a_file_put_into_a_watched_folder_is_added_and_renamed() {
     let files = Files::new();
     let watched = files.name("watched");
-    let missing = command(&["daemon", "--watch", &watched, "--state", &files.name("s")])
-        .output()
-        .unwrap();
+    let missing = command(&[
+        "daemon",
+        "--watch-dir",
+        &watched,
+        "--state",
+        &files.name("s"),
+    ])
+    .output()
+    .unwrap();
     let text = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(
-        text.contains("--watch") && text.contains(&watched),
+        text.contains("--watch-dir") && text.contains(&watched),
         "{text}"
     );
     assert_eq!(missing.status.code(), Some(1));
 
     fs::create_dir(&watched).unwrap();
-    let (_daemon, _) = daemon_with(&files, &["--watch", &watched]);
+    let (_daemon, _) = daemon_with(&files, &["--watch-dir", &watched]);
     // As browsers and programs that copy do: under its name from the beginning.
     let put = Path::new(&watched).join("data.torrent");
     let bytes = fs::read(files.name("data.torrent")).unwrap();
