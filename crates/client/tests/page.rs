@@ -204,11 +204,10 @@ async fn links_are_pasted_and_all_torrents_limited() {
         ));
         browser
             .until("document.querySelector('dialog[open] textarea').value.startsWith('magnet:')");
-        browser.evaluate("document.querySelector('dialog textarea').value += '\\nhttp://no.link/'");
+        browser.evaluate("document.querySelector('dialog textarea').value += '\\nftp://no.link/'");
         browser.evaluate("document.querySelector('dialog [type=submit]').click()");
         // What is wrong is said; what was right is there.
-        browser
-            .until("document.querySelector('dialog [role=alert]').textContent.includes('magnet')");
+        browser.until("document.querySelector('dialog [role=alert]').textContent.includes('ftp')");
         click(&mut browser, "Cancel");
         browser.until("document.querySelector('.rows-body .c-name')?.textContent === 'one'");
         click(&mut browser, "Limits");
