@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use hawser_topology::Network;
 
 /// Bytes of memory of a border router or control service at rest, of pages that several share its part, as
-/// `hawser bench ases` measured them (4.6 MiB), with some room.
-const SERVICE_BYTES: u64 = 5 << 20;
+/// `hawser bench ases` measured them (2.4 MiB in a release build), with some room.
+const SERVICE_BYTES: u64 = 3 << 20;
 /// Bytes of memory of what runs once: the supervisor, and the program's own pages.
 const LAB_BYTES: u64 = 32 << 20;
 /// Threads of a service at rest.
