@@ -1,4 +1,4 @@
-//! What the owner of the torrents is told.
+//! Events for the owner of the torrents.
 
 use hawser_torrent::Metainfo;
 use tokio::sync::oneshot;

@@ -6,7 +6,7 @@
 //! metrics, the rights of users, readiness, and the end.
 //!
 //! Users come from the configuration's file, which is followed. The token in the folder of the state stands for
-//! the user [`OWNER`](hawser_service::OWNER), who may do all that the daemon may. A user sends files from the
+//! the user [`OWNER`](hawser_service::OWNER), with all rights of the daemon. A user sends files from the
 //! folders that the file names, and commands the torrents if it says so.
 //!
 //! The life of a daemon. The torrents, the transfers and the server of each socket run beside each other. When one

@@ -110,7 +110,7 @@ fn routes(daemon: Daemon, service: Service, may_be_anonymous: bool) -> Router {
     transfers.routes = transfers.routes.layer(sessions);
     let router = api(Described::openapi(), vec![torrents, transfers]);
     match may_be_anonymous {
-        // The metrics need no token, and the connection alone shows who asks here.
+        // Metrics need no token, and other requests without one are those of the user that `http.anonymous` names.
         true => router.layer(from_fn(refuse_named_pages)),
         false => router,
     }

@@ -57,7 +57,7 @@ pub struct Relayed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelayEnd {
-    /// It was told to stop.
+    /// The caller stopped it.
     Stopped,
     /// The lab has ended, or no longer has the AS.
     Gone,

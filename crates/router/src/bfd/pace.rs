@@ -1,11 +1,11 @@
 //! How often a session sends: as configured where its link carries packets, once a second where it has
-//! carried nothing for a while. A network of a thousand links at rest would otherwise wake its routers
-//! ten thousand times a second.
+//! carried nothing for a while. At the usual intervals of 200 ms each end of a link would otherwise wake about
+//! ten times a second, also in a network of a thousand links that carry nothing.
 //!
 //! The intervals are changed by a poll sequence (RFC 5880, sections 6.5 and 6.8.3): packets announce the new
-//! ones, and the poll bit asks for an answer. This end sends seldom only when that has come, and expects packets
-//! often only then, so that neither end misses packets that the other does not send. Slower, a link that
-//! fails is detected after seconds instead of a part of one. The first packet that crosses it brings the
+//! ones, and the poll bit asks for an answer. Only after the answer does this end send less often, or expect the
+//! neighbour to send more often, so that neither end misses packets that the other does not send. At rest a link
+//! that fails is detected after seconds instead of a part of one. The first packet that crosses it brings the
 //! configured intervals back.
 //!
 //! scionproto's router drops packets with either bit. So only one packet of several polls, which it does not
@@ -66,7 +66,7 @@ impl Pace {
         self.config
     }
 
-    /// Begins anew: the session has come up or gone down.
+    /// Starts over, when the session has come up or gone down.
     pub fn reset(&mut self, now: Instant) {
         *self = Self::new(self.config, now);
     }

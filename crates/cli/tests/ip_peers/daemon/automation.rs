@@ -198,7 +198,7 @@ fn the_port_is_mapped_by_the_gateway_until_the_daemon_ends() {
     let map_port = format!("--map-port={}", gateway.local_addr().unwrap());
     let (mut daemon, _) = daemon_with(&files, &[&map_port]);
     gateway.set_read_timeout(Some(PATIENCE)).unwrap();
-    // Answers that the port is mapped, or not any more, until both protocols are as wanted.
+    // The gateway answers each request until both protocols are mapped, or unmapped.
     let answer_until = |lifetime: u32| {
         let mut seen = std::collections::BTreeSet::new();
         while seen.len() < 2 {

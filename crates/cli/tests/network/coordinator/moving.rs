@@ -170,7 +170,7 @@ fn end_pings(child: Child) -> (usize, usize) {
     )
 }
 
-/// Waits until a configuration has come that interrupts nothing.
+/// Waits for a configuration that interrupts nothing.
 fn wait_changed(machine: &Machine, what: &str) {
     let joined = machine.joined.as_ref().unwrap();
     joined.wait_for(what, |event| {
