@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::testing::{FakeCoordinator, FakeLimits, TOKEN, bundle, followed, limited, program};
 use super::*;
@@ -44,6 +45,9 @@ fn fake_service() {
         std::thread::park();
     }
 }
+
+/// Longest time without an event while one is awaited, also on a machine that is very busy.
+const MAX_SILENCE: Duration = Duration::from_secs(300);
 
 /// An AS that runs.
 struct Running {
@@ -90,13 +94,22 @@ impl Running {
     async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut before = Vec::new();
         loop {
-            let Some(event) = self.events.recv().await else {
-                panic!("ended: {before:?}");
+            let event = timeout(MAX_SILENCE, self.events.recv()).await;
+            let Ok(Some(event)) = event else {
+                panic!("{event:?} after {before:?}");
             };
             if wanted(&event) {
                 return before;
             }
             before.push(event);
+        }
+    }
+
+    /// Waits until the first version is ready and another event has come, in either order.
+    async fn until_ready_and(&mut self, wanted: impl Fn(&Event) -> bool) {
+        let before = self.until_ready(1).await;
+        if !before.iter().any(&wanted) {
+            self.until(wanted).await;
         }
     }
 
@@ -229,13 +242,9 @@ async fn everything_goes_on_while_the_coordinator_is_away() {
     let (listener_, at) = listener().await;
     drop(listener_);
     let mut node = Running::start(&followed(1, "a", at, TOKEN));
-    // Both are awaited, in either order.
     let is_away =
         |e: &Event| matches!(e, Event::Coordinator { reason } if reason.contains("reached"));
-    let before = node.until_ready(1).await;
-    if !before.iter().any(is_away) {
-        node.until(is_away).await;
-    }
+    node.until_ready_and(is_away).await;
     let coordinator = FakeCoordinator::new();
     coordinator.set(&followed(2, "a", at, TOKEN));
     coordinator.serve(TcpListener::bind(at).await.unwrap());
@@ -246,7 +255,7 @@ async fn everything_goes_on_while_the_coordinator_is_away() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_reported_and_a_new_one_used() {
+async fn a_refused_token_is_reported_and_the_services_run() {
     let (listener, at) = listener().await;
     let coordinator = FakeCoordinator::new();
     coordinator.set(&followed(1, "a", at, TOKEN));
@@ -258,8 +267,7 @@ async fn a_refused_token_is_reported_and_a_new_one_used() {
         }
         _ => false,
     };
-    node.until(refused).await;
-    node.until_ready(1).await;
+    node.until_ready_and(refused).await;
     node.stop().await.unwrap();
 }
 
