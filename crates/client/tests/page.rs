@@ -117,7 +117,7 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
         browser.evaluate("document.querySelector('dialog .check input').click()");
         browser.evaluate("document.querySelector('dialog [type=submit]').click()");
         browser.until("document.querySelectorAll('.rows-body [role=row]').length === 1");
-        browser.until("document.getElementById('status').textContent === 'Added <b>name'");
+        browser.until_said("Added <b>name");
 
         // The list is worked by keyboard.
         browser.evaluate("document.querySelector('[role=grid]').focus()");
@@ -139,7 +139,7 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
         browser.evaluate(&format!(
             "(() => {{ const one = {files}[0].querySelector('select'); one.value = 'high'; one.dispatchEvent(new Event('change')); }})()"
         ));
-        browser.until("document.getElementById('status').textContent.endsWith('high')");
+        browser.until_said("<b>name/<img src=x onerror=throw(1)>.txt: high");
 
         // A limit by slider: steps of a sixteenth of a factor of ten.
         browser.evaluate("document.querySelector('.tabs a[href$=overview]').click()");
@@ -149,7 +149,25 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
         browser.press("ArrowLeft", 37, 1);
         browser
             .until("document.querySelector('.limit-slider output').textContent === '6.9 Gbit/s'");
-        browser.until("document.getElementById('status').textContent === 'Received: 6.9 Gbit/s'");
+        browser.until_said("Received: 6.9 Gbit/s");
+
+        // Limits of seeding, and labels.
+        let seeding = "[...document.querySelectorAll('main select')]";
+        browser.evaluate(&format!(
+            "(() => {{ const one = {seeding}[0]; one.value = 'own'; one.dispatchEvent(new Event('change')); }})()"
+        ));
+        browser.until_said("Seeding ends by ratio: 2 × its size");
+        browser.evaluate(&format!(
+            "(() => {{ const one = {seeding}[1]; one.value = 'unlimited'; one.dispatchEvent(new Event('change')); }})()"
+        ));
+        browser.until_said("Seeding ends by time: no limit");
+        click(&mut browser, "Labels …");
+        browser.until("document.querySelector('dialog[open] input')");
+        examine(&mut browser, "the dialog of labels");
+        browser.evaluate("document.querySelector('dialog input').value = ' <i>, maps '");
+        click(&mut browser, "Set");
+        browser.until_said("<b>name: labels <i>, maps");
+        browser.until("document.querySelector('.facts').textContent.includes('<i>, maps')");
 
         click(&mut browser, "Start");
         browser.until("document.querySelector('.detail .pill').textContent === 'seeding'");
@@ -174,6 +192,15 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
         // Escape leads back; Delete removes.
         browser.press("Escape", 27, 1);
         browser.until("document.querySelector('[aria-selected=true]')");
+        let labels = "[...document.querySelectorAll('.find select')][1]";
+        assert_eq!(
+            browser.evaluate(&format!("[...{labels}.options].map((one) => one.value)")),
+            json!(["", "<i>", "maps"])
+        );
+        browser.evaluate(&format!(
+            "(() => {{ const one = {labels}; one.value = 'maps'; one.dispatchEvent(new Event('change')); }})()"
+        ));
+        browser.until("document.querySelectorAll('.rows-body [role=row]').length === 1");
         browser.evaluate("document.querySelector('[role=grid]').focus()");
         browser.press("Delete", 46, 1);
         browser.until("document.querySelector('dialog[open]')?.textContent.includes('<b>name')");
@@ -215,7 +242,7 @@ async fn links_are_pasted_and_all_torrents_limited() {
         examine(&mut browser, "the limits");
         browser.evaluate("document.querySelectorAll('dialog input[type=range]')[1].focus()");
         browser.press("Home", 36, 1);
-        browser.until("document.getElementById('status').textContent === 'Sent: 80 kbit/s'");
+        browser.until_said("Sent: 80 kbit/s");
         assert_eq!(browser.problems, Vec::<String>::new());
         browser
     });
@@ -301,6 +328,23 @@ const PEERS: &str = r#"{ "peers": [
     { "address": "192.0.2.7:6881", "client": null, "done": null, "flags": null, "trouble": "no answer",
       "download_rate": 0, "upload_rate": 0, "paths": [] } ] }"#;
 
+/// What the API of a daemon says of transfers.
+const TRANSFERS: &str = r#"{ "transfers": [
+    { "id": 12, "user": "alice", "source": "/data/telescope/night-0411", "server": "1-ff00:0:112,10.0.2.1:31000", "destination": "2026/night-0411", "priority": 0,
+      "state": "done", "failed_attempts": 0, "progress": { "bytes": 1190000000000, "verified_bytes": 1190000000000, "existing_bytes": 0, "files": 4120 },
+      "submitted": 1790000000, "started": 1790000005, "ended": 1790011200 },
+    { "id": 13, "user": "alice", "source": "/data/telescope/night-0412", "server": "1-ff00:0:112,10.0.2.1:31000", "destination": "2026/night-0412", "priority": 0,
+      "state": "running", "failed_attempts": 0, "progress": { "bytes": 1204000000000, "verified_bytes": 511700000000, "existing_bytes": 0, "files": 4388 },
+      "submitted": 1790020000, "started": 1790020002 },
+    { "id": 14, "user": "bob", "source": "/data/genome/assembly-v4.tar", "server": "2-ff00:0:210,[fd00::2]:31000", "destination": "", "priority": 5,
+      "state": "waiting", "until": 1790021300, "failed_attempts": 2, "failing_since": 1790021000, "error": { "kind": "timeout", "text": "2-ff00:0:210,[fd00::2]:31000 does not answer" },
+      "progress": { "bytes": 96400000000, "verified_bytes": 8600000000, "existing_bytes": 0, "files": 1 }, "submitted": 1790020400, "started": 1790020401 },
+    { "id": 15, "user": "bob", "source": "/data/genome/raw", "server": "2-ff00:0:210,[fd00::2]:31000", "destination": "", "priority": 0,
+      "state": "queued", "failed_attempts": 0, "progress": { "bytes": 0, "verified_bytes": 0, "existing_bytes": 0, "files": 0 }, "submitted": 1790020500 },
+    { "id": 11, "user": "bob", "source": "/data/genome/<b>old", "server": "1-ff00:0:112,10.0.2.1:31000", "destination": "", "priority": 0,
+      "state": "failed", "failed_attempts": 1, "error": { "kind": "refused", "text": "the server does not allow the key of this host" },
+      "progress": { "bytes": 0, "verified_bytes": 0, "existing_bytes": 0, "files": 0 }, "submitted": 1789990000, "started": 1789990001, "ended": 1789990002 } ] }"#;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_view_fits_phones_in_light_and_dark() {
     let running = Running::start(daemon::scene()).await;
@@ -311,7 +355,8 @@ async fn every_view_fits_phones_in_light_and_dark() {
         // Paths need a network of several ASes: what the page makes of them does not.
         browser.evaluate(&format!(
             "(() => {{ const real = window.fetch; window.fetch = (path, options) => String(path).endsWith('/peers')
-                ? Promise.resolve(new Response({PEERS:?})) : real(path, options); }})()"
+                ? Promise.resolve(new Response({PEERS:?})) : String(path).endsWith('/transfers')
+                ? Promise.resolve(new Response({TRANSFERS:?})) : real(path, options); }})()"
         ));
         let hash = daemon::hash(3);
         for (name, width, height, colours) in [
@@ -327,9 +372,13 @@ async fn every_view_fits_phones_in_light_and_dark() {
                 ("files", "document.querySelector('.files')"),
                 ("peers", "document.querySelectorAll('.hops').length === 2"),
                 ("trackers", "document.querySelector('.table')"),
+                (
+                    "transfers",
+                    "document.querySelectorAll('.transfers tbody tr').length === 5",
+                ),
             ] {
                 let address = match view {
-                    "" => "#/".to_owned(),
+                    "" | "transfers" => format!("#/{view}"),
                     view => format!("#/torrent/{hash}/{view}"),
                 };
                 browser.evaluate(&format!("location.hash = {address:?}"));
@@ -340,6 +389,10 @@ async fn every_view_fits_phones_in_light_and_dark() {
                 browser.shot(&format!("torrents-{view}-{name}"), width < 500);
             }
         }
+        browser.evaluate("location.hash = '#/transfers'");
+        let ids = "[...document.querySelectorAll('.transfers tbody tr')].map((one) => one.firstChild.textContent)";
+        browser.until(&format!("{ids}.length === 5"));
+        assert_eq!(browser.evaluate(ids), json!(["13", "14", "15", "12", "11"]));
         browser.evaluate(&format!("location.hash = '#/torrent/{hash}/peers'"));
         browser.until("document.querySelector('.hops')");
         let hops = "[...document.querySelector('.hops').children].map((one) => [...one.children].map((it) => it.textContent).join(' '))";

@@ -191,6 +191,3 @@ fn remove(folder: &Path) {
         );
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -25,6 +25,7 @@ const ASSETS: &[PageFile] = hawser_http::page_files! {
     "rows.js": JS,
     "store.js": JS,
     "trackers.js": JS,
+    "transfers.js": JS,
     "words.js": JS,
 };
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A browser that does not answer for so long has died.
-const GIVEN_UP: Duration = Duration::from_secs(60);
+const GIVEN_UP: Duration = Duration::from_secs(300);
 
 /// The program, if it is installed.
 pub fn program() -> Option<PathBuf> {
@@ -174,7 +174,7 @@ impl Browser {
                 }};
                 const observer = new MutationObserver(look);
                 observer.observe(document, {{ subtree: true, childList: true, attributes: true, characterData: true }});
-                const timer = setTimeout(() => {{ observer.disconnect(); done(false); }}, 40000);
+                const timer = setTimeout(() => {{ observer.disconnect(); done(false); }}, 200000);
                 look();
             }})"
         );
@@ -190,6 +190,21 @@ impl Browser {
     pub fn open(&mut self, address: &str) {
         self.call("Page.navigate", json!({ "url": address }));
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'");
+        // What the status line says is gone after some seconds.
+        self.evaluate(
+            "(() => {
+                window.said = [];
+                const status = document.getElementById('status');
+                if (!status) return;
+                new MutationObserver(() => { if (status.textContent) said.push(status.textContent); })
+                    .observe(status, { subtree: true, childList: true, characterData: true });
+            })()",
+        );
+    }
+
+    /// Waits until the status line says this, or has said it since the page was opened.
+    pub fn until_said(&mut self, text: &str) {
+        self.until(&format!("said.includes({})", json!(text)));
     }
 
     /// A screen of this size, with light or dark colours.

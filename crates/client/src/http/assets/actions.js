@@ -68,6 +68,23 @@ export function moveDialog(hashes) {
   node.showModal();
 }
 
+export function labelsDialog(hashes) {
+  const labels = h("input", { spellcheck: "false", value: store.torrents.get(hashes[0])?.labels.join(", ") ?? "" });
+  const hint = hashes.length === 1 ? "With commas between them." : `With commas between them. They take the place of the labels of all ${hashes.length}.`;
+  const node = h("dialog", { "aria-label": "Labels" },
+    h("form", { method: "dialog" },
+      h("h2", {}, "Labels"), field("Labels", labels, { hint }),
+      h("div", { class: "row" }, h("button", { class: "primary", value: "yes" }, "Set"), h("button", { value: "no" }, "Cancel"))));
+  node.addEventListener("close", () => {
+    node.remove();
+    if (node.returnValue !== "yes") return;
+    const all = labels.value.split(",").map((one) => one.trim()).filter(Boolean);
+    each(hashes, (hash) => api("PATCH", `torrents/${hash}`, { labels: all }), all.length ? `labels ${all.join(", ")}` : "no labels");
+  });
+  document.body.append(node);
+  node.showModal();
+}
+
 // The buttons for these torrents; they are there, and off, also for none.
 export function buttons(hashes) {
   const none = hashes.length === 0;
@@ -77,6 +94,7 @@ export function buttons(hashes) {
     button("Start", () => act(hashes, "start", "started"), active ? null : "primary"),
     button("Stop", () => act(hashes, "stop", "stopped")),
     button("Verify", () => act(hashes, "verify", "is being verified")),
+    button("Labels …", () => labelsDialog(hashes)),
     button("Move …", () => moveDialog(hashes)),
     button("Remove …", () => removeDialog(hashes), "danger"),
   ];

@@ -10,9 +10,11 @@ import { allLimits } from "./limits.js";
 import { list } from "./list.js";
 import { login } from "./login.js";
 import { forget, listen, start, store } from "./store.js";
+import { transfers } from "./transfers.js";
 
 const root = document.getElementById("app");
-const TITLE = "Torrents";
+const TITLE = "hawser";
+const VIEWS = [["#/", "Torrents"], ["#/transfers", "Transfers"]];
 let leave = () => {};
 let stopTotals = () => {};
 
@@ -32,11 +34,13 @@ function totals() {
   return node;
 }
 
-function frame(view) {
+function frame(view, address) {
   return [
     h("header", { class: "top" },
       h("div", { class: "top-inner" },
         h("a", { class: "brand", href: "#/" }, h("img", { src: "/assets/icon.svg", alt: "" }), TITLE),
+        h("nav", { class: "tabs", "aria-label": "Views" },
+          VIEWS.map(([one, text]) => h("a", { href: one, "aria-current": one === address ? "page" : null }, text))),
         totals(),
         h("div", { class: "who" },
           h("button", { class: "primary", type: "button", onclick: () => addDialog() }, "Add"),
@@ -52,9 +56,10 @@ function frame(view) {
 function show(focus) {
   leave();
   const [, name, hash, tab] = location.hash.split("/");
-  const view = name === "torrent" && store.torrents.has(hash) ? detail(hash, tab) : list();
+  const isTransfers = name === "transfers";
+  const view = isTransfers ? transfers() : name === "torrent" && store.torrents.has(hash) ? detail(hash, tab) : list();
   leave = view.leave ?? (() => {});
-  root.replaceChildren(...frame(view.node));
+  root.replaceChildren(...frame(view.node, VIEWS[isTransfers ? 1 : 0][0]));
   document.title = view.title ? `${view.title} – ${TITLE}` : TITLE;
   if (focus) {
     document.getElementById("main").focus({ preventScroll: true });

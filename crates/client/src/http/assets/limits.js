@@ -1,7 +1,7 @@
 // Limits of rates, by sliders: of one torrent, and of all together.
 
 import { api } from "./api.js";
-import { h, id, say } from "./dom.js";
+import { field, h, id, say } from "./dom.js";
 import { exactRate } from "./format.js";
 import { put, store } from "./store.js";
 
@@ -76,9 +76,59 @@ function pair(set) {
   };
 }
 
+// Where seeding ends: the field of the API, and the number that is written for it.
+const SEEDING = [
+  { name: "ratio", label: "Seed up to a ratio", word: "ratio", unit: "× its size", factor: 1, usual: 2 },
+  { name: "seconds", label: "Seed for a time", word: "time", unit: "hours", factor: 3600, usual: 24 },
+];
+
+// A choice between the daemon's limit, none, and a number of one's own.
+function seedLimit({ name, label, word, unit, factor, usual }, set) {
+  const options = [["default", "As for all torrents"], ["unlimited", "No limit"], ["own", "This much"]];
+  const choice = h("select", {}, options.map(([value, text]) => h("option", { value }, text)));
+  const number = h("input", { type: "number", min: 0, step: "any", required: true, "aria-label": `${label}: ${unit}` });
+  const own = h("div", { class: "with-unit" }, number, h("span", {}, unit));
+  let busy = false;
+  const save = async () => {
+    own.hidden = choice.value !== "own";
+    if (choice.value === "own" && !number.value) number.value = usual;
+    if (choice.value === "own" && !number.reportValidity()) return;
+    busy = true;
+    try {
+      await set({ [name]: choice.value === "own" ? Number(number.value) * factor : choice.value });
+      say(`Seeding ends by ${word}: ${choice.value === "own" ? `${number.value} ${unit}` : choice.selectedOptions[0].textContent.toLowerCase()}`);
+    } catch (problem) {
+      say(problem.message);
+    } finally {
+      busy = false;
+    }
+  };
+  choice.addEventListener("change", save);
+  number.addEventListener("change", save);
+  return {
+    node: h("div", { class: "main-part" }, field(label, choice), own),
+    show(limit) {
+      // What is being changed stays as it is.
+      if (busy || [choice, number].includes(document.activeElement)) return;
+      const isOwn = typeof limit === "number";
+      choice.value = isOwn ? "own" : limit;
+      number.value = isOwn ? limit / factor : "";
+      own.hidden = !isOwn;
+    },
+  };
+}
+
 export function torrentLimits(hash) {
-  const both = pair(async (change) => put(await api("PATCH", `torrents/${hash}`, change)));
-  return { node: both.node, show(torrent) { both.show(torrent.limits); } };
+  const set = async (change) => put(await api("PATCH", `torrents/${hash}`, change));
+  const both = pair(set);
+  const seeding = SEEDING.map((limit) => [limit.name, seedLimit(limit, set)]);
+  return {
+    node: h("div", { class: "main-part" }, both.node, h("div", { class: "pair" }, seeding.map(([, one]) => one.node))),
+    show(torrent) {
+      both.show(torrent.limits);
+      seeding.forEach(([name, one]) => one.show(torrent.limits[name]));
+    },
+  };
 }
 
 export async function allLimits() {

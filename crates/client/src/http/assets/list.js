@@ -3,13 +3,13 @@
 import { buttons, removeDialog } from "./actions.js";
 import { field, h } from "./dom.js";
 import { count, rate } from "./format.js";
-import { FILTERS, SORTS, arranged } from "./order.js";
+import { FILTERS, SORTS, arranged, labelsOf } from "./order.js";
 import { rows } from "./rows.js";
 import { listen, store } from "./store.js";
 import { percent, size, statusKind, statusText } from "./words.js";
 
 // What stays when the list is left and shown again.
-const kept = { filter: "all", text: "", by: "position", falling: false, top: 0, current: null };
+const kept = { filter: "all", label: "", text: "", by: "position", falling: false, top: 0, current: null };
 
 const COLUMNS = [["name", "Name"], ["status", "Status"], ["size", "Size"], ["done", "Done"], ["down", "Received"], ["up", "Sent"]];
 
@@ -61,6 +61,7 @@ export function list() {
   });
 
   const show = () => {
+    showLabels();
     const items = arranged(store.torrents.values(), kept);
     grid.show(items);
     const all = store.torrents.size;
@@ -89,6 +90,20 @@ export function list() {
   const filter = h("select", {}, options(FILTERS));
   filter.value = kept.filter;
   filter.addEventListener("change", () => { kept.filter = filter.value; show(); });
+  const label = h("select", {});
+  const labelField = field("Label", label);
+  label.addEventListener("change", () => { kept.label = label.value; show(); });
+  let labels = null;
+  // The labels that there are; their field is there if there are any.
+  const showLabels = () => {
+    const all = labelsOf(store.torrents.values());
+    if (JSON.stringify(all) === labels || document.activeElement === label) return;
+    labels = JSON.stringify(all);
+    if (!all.includes(kept.label)) kept.label = "";
+    label.replaceChildren(...options([["", "Any"], ...all.map((one) => [one, one])]));
+    label.value = kept.label;
+    labelField.hidden = all.length === 0;
+  };
   const sort = h("select", {}, options(SORTS));
   sort.value = kept.by;
   sort.addEventListener("change", () => sortBy(sort.value, false));
@@ -102,11 +117,11 @@ export function list() {
   chosen([]);
 
   return {
-    title: "",
+    title: "Torrents",
     node: h("div", { class: "main-part list" },
       h("div", { class: "head" },
         h("div", {}, h("h1", {}, "Torrents"), summary),
-        h("div", { class: "find" }, field("Search", search), field("Show", filter), field("Order", sort))),
+        h("div", { class: "find" }, field("Search", search), field("Show", filter), labelField, field("Order", sort))),
       actions,
       h("section", { class: "card", "aria-label": "List" }, grid.node, empty)),
     entered() {

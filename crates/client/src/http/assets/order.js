@@ -21,15 +21,20 @@ const SHOWN = {
   failed: (torrent) => torrent.status === "failed",
 };
 
-// The torrents that are listed: those with all words of `text` in their names or labels, or at the beginning of
+// All labels, in alphabetical order.
+export function labelsOf(torrents) {
+  return [...new Set([...torrents].flatMap((torrent) => torrent.labels))].sort();
+}
+
+// The torrents that are listed: those with `label` if it is not empty, with all words of `text` in their names or labels, or at the beginning of
 // their info-hashes.
-export function arranged(torrents, { filter, text, by, falling }) {
+export function arranged(torrents, { filter, label, text, by, falling }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const has = (torrent) => {
     const all = [torrent.name, ...torrent.labels].join("\n").toLowerCase();
     return words.every((word) => all.includes(word) || torrent.info_hash.startsWith(word));
   };
-  const shown = [...torrents].filter((torrent) => SHOWN[filter](torrent) && (!words.length || has(torrent)));
+  const shown = [...torrents].filter((torrent) => SHOWN[filter](torrent) && (!label || torrent.labels.includes(label)) && (!words.length || has(torrent)));
   const keyed = shown.map((torrent) => [BY[by](torrent), torrent]);
   const sign = falling ? -1 : 1;
   keyed.sort(([a, one], [b, other]) => (a < b ? -sign : a > b ? sign : one.position - other.position));

@@ -1,11 +1,19 @@
 //! A daemon on loopback without a network: what users may do on its one server, and what survives.
 
+#![allow(clippy::unwrap_used)]
+
+#[path = "server/page.rs"]
+mod page;
+
+use std::net::SocketAddr;
 use std::path::Path;
 
 use hawser_client::http::body::Torrents;
-use hawser_client::{Bounds, Method, QueueChanges, RateChanges, Remote};
+use hawser_client::{Bounds, Engine, Method, PeerAddresses, QueueChanges, RateChanges, Remote};
+use hawser_daemon::{DaemonError, Options, Prepared};
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
 use hawser_fuzz::Description;
+use hawser_service::{Config, HostNetwork};
 use hawser_torrent::Network;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,8 +22,6 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-use super::*;
 
 /// A daemon that runs.
 struct Daemon {
