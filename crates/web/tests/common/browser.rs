@@ -203,6 +203,7 @@ impl Browser {
     }
 
     /// Waits until the status line says this, or has said it since the page was opened.
+    #[allow(dead_code, reason = "not every page has such a line")]
     pub fn until_said(&mut self, text: &str) {
         self.until(&format!("said.includes({})", json!(text)));
     }

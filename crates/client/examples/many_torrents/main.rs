@@ -2,11 +2,16 @@
 //!
 //! `cargo run --release -p hawser-client --example many_torrents [TORRENTS] [ACTIVE]`, by default 10,000 and
 //! 100. Each torrent is a complete file of 16 KiB, in a temporary folder; no peer is found. It runs twice: at
-//! first all content is hashed, then nothing has changed.
+//! first all content is hashed, then nothing has changed. Where Transmission's daemon is installed, that runs
+//! beside it, after each of the two, with the same torrents.
+
+mod process;
+mod transmission;
 
 use std::error::Error;
+use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hawser_client::{
@@ -16,6 +21,8 @@ use hawser_client::{
 use hawser_discovery::PeerFinder;
 use hawser_torrent::{CreateOptions, Listener, Metainfo, Network, create};
 use tokio_util::sync::CancellationToken;
+
+use transmission::Transmission;
 
 /// Bytes of the content of each torrent.
 const SIZE: usize = 16 << 10;
@@ -33,20 +40,71 @@ async fn main() -> Result<(), Failure> {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<usize>());
     let count = numbers.next().transpose()?.unwrap_or(10_000);
     let active = numbers.next().transpose()?.unwrap_or(100);
+    let active = active.min(count);
     let dir = tempfile::tempdir()?;
-    fill(dir.path(), count)?;
+    let metainfo = fill(dir.path(), count)?;
+    let downloads = dir.path().join("downloads");
+    let other = Transmission::new(dir.path(), &metainfo, &downloads, active)?;
     println!("{count} torrents, {active} active");
     for title in ["all hashed", "nothing changed"] {
-        println!("{title}: {}", run(dir.path(), active.min(count)).await?);
+        println!("{title}: hawser: {}", run(dir.path(), active).await?);
+        match tokio::task::block_in_place(|| other.run(count, active))? {
+            Some(taken) => println!("{title}: Transmission: {taken}"),
+            None => println!("{title}: Transmission is not installed"),
+        }
     }
     Ok(())
 }
 
-/// Writes the records of torrents that are complete, and their content.
-fn fill(dir: &Path, count: usize) -> Result<(), Failure> {
+/// What a daemon took.
+struct Taken {
+    /// Until the records were read, until all served, and of one list of all.
+    times: [Duration; 3],
+    /// In MiB.
+    memory: u64,
+    open_files: usize,
+    /// Share of a processor at rest.
+    rest: f64,
+}
+
+impl Taken {
+    /// Watches a process at rest.
+    fn at_rest(pid: u32, times: [Duration; 3]) -> Result<Self, Failure> {
+        let before = process::processor_time(pid)?;
+        std::thread::sleep(REST);
+        let busy = process::processor_time(pid)? - before;
+        Ok(Self {
+            times,
+            memory: process::memory(pid)?,
+            open_files: process::open_files(pid)?,
+            rest: busy.as_secs_f64() / REST.as_secs_f64(),
+        })
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [read, serves, listed] = self.times.map(|time| time.as_secs_f64());
+        write!(
+            f,
+            "records read after {read:.2} s, all serve after {serves:.2} s, listed in {:.1} ms; {} MiB of \
+             memory, {} open files, {:.2} % of a processor at rest",
+            listed * 1e3,
+            self.memory,
+            self.open_files,
+            self.rest * 100.0,
+        )
+    }
+}
+
+/// Writes the records of torrents that are complete, and their content. Returns their metainfo files.
+fn fill(dir: &Path, count: usize) -> Result<Vec<PathBuf>, Failure> {
     let (state, ..) = StateFolder::open(&dir.join("state"))?;
     let downloads = dir.join("downloads");
+    let metainfo_files = dir.join("metainfo");
+    let mut files = Vec::new();
     fs::create_dir(&downloads)?;
+    fs::create_dir(&metainfo_files)?;
     for number in 0..count {
         let path = downloads.join(format!("{number}.bin"));
         let content = number.to_le_bytes().repeat(SIZE / size_of::<usize>());
@@ -55,6 +113,9 @@ fn fill(dir: &Path, count: usize) -> Result<(), Failure> {
         let metainfo = Metainfo::parse(&bytes)?;
         let info_hash = metainfo.info_hash;
         state.save_metainfo(info_hash, &bytes)?;
+        let file = metainfo_files.join(format!("{number}.torrent"));
+        fs::write(&file, &bytes)?;
+        files.push(file);
         state.save(&Record {
             info_hash,
             name: metainfo.name,
@@ -77,11 +138,11 @@ fn fill(dir: &Path, count: usize) -> Result<(), Failure> {
             announcement: Announcement::None,
         })?;
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Runs a daemon until it is at rest, and says what it took.
-async fn run(dir: &Path, active: usize) -> Result<String, Failure> {
+async fn run(dir: &Path, active: usize) -> Result<Taken, Failure> {
     let began = Instant::now();
     let (state, records, _) = StateFolder::open(&dir.join("state"))?;
     let read = began.elapsed();
@@ -112,46 +173,10 @@ async fn run(dir: &Path, active: usize) -> Result<String, Failure> {
     let asked = Instant::now();
     client.views().await?;
     let listed = asked.elapsed();
-    let before = processor_time()?;
-    tokio::time::sleep(REST).await;
-    let busy = processor_time()? - before;
-    let report = format!(
-        "records read after {:.2} s, all serve after {:.2} s, listed in {:.1} ms; {} MiB of memory, {} open \
-         files, {:.2} % of a processor at rest",
-        read.as_secs_f64(),
-        serves.as_secs_f64(),
-        listed.as_secs_f64() * 1e3,
-        status("VmRSS")? / 1024,
-        fs::read_dir("/proc/self/fd")?.count(),
-        100.0 * busy.as_secs_f64() / REST.as_secs_f64(),
-    );
+    let own = std::process::id();
+    let taken = tokio::task::spawn_blocking(move || Taken::at_rest(own, [read, serves, listed]));
+    let taken = taken.await??;
     stop.cancel();
     task.await?;
-    Ok(report)
-}
-
-/// A number of `/proc/self/status`.
-fn status(name: &str) -> Result<u64, Failure> {
-    let text = fs::read_to_string("/proc/self/status")?;
-    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = lines
-        .find(|(key, _)| *key == name)
-        .ok_or("no such number")?;
-    let digits = value.split_whitespace().next().ok_or("no number")?;
-    Ok(digits.parse()?)
-}
-
-/// Time that this process has had of processors, in user and system mode (proc(5), in ticks of 10 ms).
-fn processor_time() -> Result<Duration, Failure> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    let (_, fields) = text.rsplit_once(')').ok_or("no name")?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .ok_or("no field")?
-            .parse::<u64>()
-            .map_err(Failure::from)
-    };
-    Ok(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
+    Ok(taken)
 }
