@@ -21,6 +21,7 @@
 //! The caller carries out orders in their order. After each call that changes something it calls
 //! [`Torrents::advance`], and again at [`Torrents::next_due`].
 
+mod entries;
 mod entry;
 mod plan;
 mod queue;
@@ -28,13 +29,14 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_torrent::InfoHash;
 use thiserror::Error;
 
+use self::entries::Entries;
 pub use self::entry::Status;
 use self::entry::{Activity, Entry};
 pub use self::queue::Move;
@@ -143,7 +145,7 @@ pub enum CommandError {
 #[derive(Debug)]
 pub struct Torrents {
     bounds: Bounds,
-    entries: HashMap<InfoHash, Entry>,
+    entries: Entries,
     /// The queue, by rank.
     queue: BTreeMap<u64, InfoHash>,
     next_number: u64,
@@ -173,7 +175,7 @@ impl Torrents {
     pub fn new(bounds: Bounds, records: impl IntoIterator<Item = Record>) -> Self {
         let mut torrents = Self {
             bounds,
-            entries: HashMap::new(),
+            entries: Entries::new(),
             queue: BTreeMap::new(),
             next_number: 1,
             transferred: Transferred::default(),
@@ -400,7 +402,7 @@ impl Torrents {
 
     /// What was transferred in the present run, and is verified.
     pub fn on_traffic(&mut self, info_hash: InfoHash, traffic: Traffic, now: Now) {
-        let Some(entry) = self.entries.get_mut(&info_hash) else {
+        let Some(entry) = self.entries.numbers_mut(&info_hash) else {
             return;
         };
         let before = entry.record.totals;

@@ -18,11 +18,17 @@ struct Taken {
 }
 
 impl Torrents {
-    /// What is to be done at this time.
+    /// What is to be done at this time. Where nothing has changed since the last time but what was transferred,
+    /// it costs little also for many torrents.
     pub fn advance(&mut self, now: Now) -> Vec<Order> {
+        self.end_seeding(now);
+        if !self.entries.is_changed() {
+            let mut saves = self.save_limits(now);
+            saves.append(&mut self.late_saves(now));
+            return saves;
+        }
         let mut orders = Vec::new();
         let queue: Vec<InfoHash> = self.queue.values().copied().collect();
-        self.end_seeding(now);
         self.halt(&queue, &mut orders);
         self.begin(&queue, &mut orders);
         self.apply(&queue, &mut orders);
@@ -31,6 +37,7 @@ impl Torrents {
         let mut saves = self.save_limits(now);
         saves.append(&mut self.saves(&queue, now));
         saves.append(&mut orders);
+        self.entries.set_planned();
         saves
     }
 
@@ -48,7 +55,8 @@ impl Torrents {
     /// Marks those whose seeding has reached a limit.
     fn end_seeding(&mut self, now: Now) {
         let queue = self.bounds.all.queue;
-        for entry in self.entries.values_mut() {
+        let mut any = false;
+        for entry in self.entries.all_numbers_mut() {
             if entry.count_seeding(now.elapsed) {
                 entry.unsaved_since.get_or_insert(now.elapsed);
             }
@@ -60,7 +68,11 @@ impl Torrents {
             {
                 entry.record.outcome = Some(Outcome::Finished(limit));
                 entry.must_save = true;
+                any = true;
             }
+        }
+        if any {
+            self.entries.set_changed();
         }
     }
 
@@ -207,13 +219,27 @@ impl Torrents {
             let Some(entry) = self.entries.get_mut(info_hash) else {
                 continue;
             };
-            let is_due = |since: Duration| now.elapsed >= since + SAVE_INTERVAL;
-            if entry.must_save || entry.unsaved_since.is_some_and(is_due) {
+            if entry.must_save || is_late(entry, now) {
                 saved(entry, now);
                 saves.push(Order::Save(*info_hash));
             }
         }
         saves
+    }
+
+    /// The records whose numbers alone are to be written, as they have waited for long enough.
+    fn late_saves(&mut self, now: Now) -> Vec<Order> {
+        let mut late = Vec::new();
+        for entry in self.entries.all_numbers_mut() {
+            if is_late(entry, now) {
+                saved(entry, now);
+                late.push((entry.record.rank, entry.record.info_hash));
+            }
+        }
+        late.sort_unstable();
+        late.into_iter()
+            .map(|(_, info_hash)| Order::Save(info_hash))
+            .collect()
     }
 
     /// A record that was ordered to be saved could not be: it is tried again after a time.
@@ -234,11 +260,11 @@ impl Torrents {
         if self.must_save_limits || self.limits_unsaved_since.is_some() {
             saves.push(Order::SaveLimits);
         }
-        for (info_hash, entry) in &mut self.entries {
+        for entry in self.entries.all_numbers_mut() {
             entry.count_seeding(now.elapsed);
             if entry.must_save || entry.unsaved_since.is_some() {
                 saved(entry, now);
-                saves.push(Order::Save(*info_hash));
+                saves.push(Order::Save(entry.record.info_hash));
             }
         }
         saves
@@ -248,6 +274,12 @@ impl Torrents {
 /// Whether another one may run beside that many.
 fn has_room(count: usize, bound: Limit<usize>) -> bool {
     bound.in_force().is_none_or(|bound| count < bound.max(1))
+}
+
+/// Whether the numbers of a record have waited for long enough to be written.
+fn is_late(entry: &Entry, now: Now) -> bool {
+    let is_due = |since: Duration| now.elapsed >= since + SAVE_INTERVAL;
+    entry.unsaved_since.is_some_and(is_due)
 }
 
 fn saved(entry: &mut Entry, now: Now) {

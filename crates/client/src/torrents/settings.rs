@@ -161,6 +161,7 @@ impl Torrents {
 
     /// Has changed limits of all torrents saved, and obeyed.
     fn note_limits(&mut self, before: AllLimits) {
+        self.entries.set_changed();
         self.has_new_rates |= self.bounds.all.rates != before.rates;
         self.must_save_limits |= self.bounds.all != before;
     }
