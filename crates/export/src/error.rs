@@ -39,14 +39,19 @@ pub enum ExportError {
     #[error("{0}")]
     HostCount(String),
     /// Hosts were given where none are chosen.
-    #[error("hosts are for containerlab: Kubernetes places ASes by itself")]
-    HostsOfKubernetes,
+    #[error(
+        "hosts are for containerlab: Kubernetes places ASes by itself, and podman runs them on one machine"
+    )]
+    UnusedHosts,
     /// The network exceeds a bound of exports.
     #[error("{0}")]
     Network(String),
     /// The folder is something else.
     #[error("{folder} is not a folder: name a folder, which is made if there is none", folder = .0.display())]
     NotAFolder(PathBuf),
+    /// The path of the folder cannot stand in a manifest.
+    #[error("the path of {folder} is not UTF-8, as manifests must be: name another folder", folder = .0.display())]
+    FolderName(PathBuf),
     /// The folder has an export for another program or of another name.
     #[error("{folder} has an export of {there}: name another folder for this one", folder = .folder.display())]
     OtherExport {
@@ -125,7 +130,8 @@ impl ExportError {
                 | Self::Image(_)
                 | Self::Host { .. }
                 | Self::HostCount(_)
-                | Self::HostsOfKubernetes
+                | Self::UnusedHosts
+                | Self::FolderName(_)
                 | Self::NotAFolder(_)
                 | Self::OtherExport { .. }
                 | Self::Foreign(_)

@@ -27,6 +27,8 @@ use crate::tree::{self, Tree};
 pub enum Target {
     /// Kubernetes.
     Kubernetes,
+    /// podman on one machine, as plain pods.
+    Podman,
     /// containerlab, on these hosts or on one machine.
     Containerlab(Option<Hosts>),
 }
@@ -35,6 +37,7 @@ impl Target {
     fn name(&self) -> &'static str {
         match self {
             Self::Kubernetes => "kubernetes",
+            Self::Podman => "podman",
             Self::Containerlab(_) => "containerlab",
         }
     }
@@ -45,7 +48,7 @@ impl Target {
 pub struct Options {
     /// The program that runs it.
     pub to: Target,
-    /// The name of the namespace or lab: up to 40 of a-z, 0-9 and `-`.
+    /// The name of the namespace, network or lab: up to 40 of a-z, 0-9 and `-`.
     pub name: String,
     /// The image that runs each AS.
     pub image: String,
@@ -96,7 +99,7 @@ pub fn export(
     let hosts = hosts(network, &options.to)?;
     let placed = place(network, hosts);
     let plan = match options.to {
-        Target::Kubernetes => Plan::new(network, Wiring::Names)?,
+        Target::Kubernetes | Target::Podman => Plan::new(network, Wiring::Names)?,
         Target::Containerlab(_) => Plan::new(network, Wiring::Devices(&placed))?,
     };
     let index = open(folder, options)?;
@@ -281,14 +284,15 @@ impl Export<'_> {
         parts: &[Vec<u8>],
     ) -> Result<(), ExportError> {
         let Options { name, image, .. } = self.options;
+        let manifests = Manifests {
+            plan: &self.plan,
+            name,
+            image,
+            parts: parts.len(),
+        };
         match self.options.to {
-            Target::Kubernetes => Manifests {
-                plan: &self.plan,
-                name,
-                image,
-                parts: parts.len(),
-            }
-            .add(tree, archives),
+            Target::Kubernetes => manifests.add(tree, archives),
+            Target::Podman => manifests.add_pods(tree, archives, self.folder),
             Target::Containerlab(_) => {
                 tree.insert(DOCKERFILE, readme::dockerfile(&self.options.base));
                 Topologies {
@@ -308,6 +312,7 @@ impl Export<'_> {
         let Options { name, image, .. } = self.options;
         match self.options.to {
             Target::Kubernetes => Kind::Kubernetes { namespace: name },
+            Target::Podman => Kind::Podman { network: name },
             Target::Containerlab(_) => Kind::Containerlab {
                 name,
                 image,

@@ -7,6 +7,7 @@
 
 mod objects;
 mod pod;
+mod podman;
 mod policy;
 
 use std::collections::BTreeMap;

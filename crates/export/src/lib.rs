@@ -1,9 +1,9 @@
-//! Networks of `.topo` files as files for Kubernetes and containerlab.
+//! Networks of `.topo` files as files for Kubernetes, podman and containerlab.
 //!
 //! [`export`] writes, for each AS of a network, the archive with which `hawser as join` runs it on
 //! another machine: its keys and nobody else's, its links with their addresses, rate, delay, jitter,
 //! loss and MTU. Around them it writes what the other program takes: manifests for `kubectl apply -k`,
-//! or the topology files of containerlab, one for each host. The segments of the network, which no AS
+//! pods for `podman kube play`, or the topology files of containerlab, one for each host. The segments of the network, which no AS
 //! could make with its own keys alone, are made here; they live for 24 h at most, and another export
 //! renews them.
 //!

@@ -12,6 +12,8 @@ pub(crate) const DOCKERFILE: &str = "Dockerfile";
 pub(crate) enum Kind<'a> {
     /// To Kubernetes, as this namespace.
     Kubernetes { namespace: &'a str },
+    /// To podman, in this network.
+    Podman { network: &'a str },
     /// To containerlab, as this lab.
     Containerlab {
         name: &'a str,
@@ -31,6 +33,17 @@ pub(crate) fn readme(kind: &Kind<'_>, plan: &Plan, segments: &MadeSegments) -> S
              kubectl delete namespace {namespace}\n\
              ```\n\n\
              `--server-side` is needed: segments are larger than what `kubectl apply` alone keeps of an object.\n"
+        ),
+        Kind::Podman { network } => format!(
+            "Bring it up, look at it, and remove it:\n\n\
+             ```sh\n\
+             podman network create {network}\n\
+             for pod in ases/*.yaml; do podman kube play --network {network} \"$pod\"; done\n\
+             podman pod ps\n\
+             for pod in ases/*.yaml; do podman kube down \"$pod\"; done\n\
+             podman network rm {network}\n\
+             ```\n\n\
+             The pods read their archives and the segments from this folder: after it was moved, export again. A pod whose file or archive a later export changes is made anew by `podman kube play --replace --network {network} ases/NAME.yaml`.\n"
         ),
         Kind::Containerlab {
             name,

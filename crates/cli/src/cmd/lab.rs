@@ -57,7 +57,7 @@ pub enum LabCommand {
     Graph(graph::GraphArgs),
     /// Write the network as it is now to a .topo file
     Save(save::SaveArgs),
-    /// Write a network as files for Kubernetes or containerlab
+    /// Write a network as files for Kubernetes, podman or containerlab
     Export(export::ExportArgs),
     /// Change links
     #[command(subcommand)]

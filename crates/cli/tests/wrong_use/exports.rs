@@ -40,6 +40,10 @@ fn wrong_exports_are_refused_in_one_line() {
             &["for containerlab"],
         ),
         (
+            &["--to", "podman", "--hosts", &three],
+            &["for containerlab"],
+        ),
+        (
             &["--to", "kubernetes", "--image", "Not One"],
             &["Not One", "name of an image"],
         ),

@@ -27,6 +27,16 @@ pub(super) struct Metadata {
     pub labels: Labels,
 }
 
+/// A pod that stands alone.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PodObject {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    pub metadata: PodMetadata,
+    pub spec: Pod,
+}
+
 /// An object without further content.
 #[derive(Serialize)]
 pub(super) struct Nothing {}
@@ -80,12 +90,15 @@ pub(super) struct Selector {
 
 #[derive(Serialize)]
 pub(super) struct Template {
-    pub metadata: TemplateMetadata,
+    pub metadata: PodMetadata,
     pub spec: Pod,
 }
 
 #[derive(Serialize)]
-pub(super) struct TemplateMetadata {
+pub(super) struct PodMetadata {
+    /// The name of a pod that stands alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub labels: Labels,
     pub annotations: BTreeMap<&'static str, String>,
 }
@@ -97,6 +110,7 @@ pub(super) struct Pod {
     pub enable_service_links: bool,
     pub termination_grace_period_seconds: u32,
     pub security_context: PodSecurity,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<Spread>,
     pub containers: Vec<Container>,
     pub volumes: Vec<Volume>,
@@ -133,8 +147,10 @@ pub(super) struct Container {
     pub ports: Vec<ContainerPort>,
     pub resources: Resources,
     pub security_context: ContainerSecurity,
-    pub liveness_probe: Probe,
-    pub readiness_probe: Probe,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub liveness_probe: Option<Probe>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readiness_probe: Option<Probe>,
     pub volume_mounts: Vec<Mount>,
 }
 
@@ -185,7 +201,7 @@ pub(super) struct Exec {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mount {
     pub name: &'static str,
-    pub mount_path: &'static str,
+    pub mount_path: String,
     pub read_only: bool,
 }
 
@@ -208,6 +224,11 @@ pub(super) enum VolumeSource {
         sources: Vec<Projection>,
     },
     EmptyDir {},
+    /// A file or folder of the machine.
+    HostPath {
+        path: String,
+        r#type: &'static str,
+    },
 }
 
 #[derive(Serialize)]

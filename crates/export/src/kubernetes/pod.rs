@@ -9,8 +9,8 @@ use crate::name;
 use crate::plan::{AsPlan, Plan};
 
 /// Where a pod has its archive, the segments, and its state.
-const ARCHIVE_FOLDER: &str = "/etc/hawser/archive";
-const SEGMENTS_FOLDER: &str = "/etc/hawser/segments";
+pub(super) const ARCHIVE_FOLDER: &str = "/etc/hawser/archive";
+pub(super) const SEGMENTS_FOLDER: &str = "/etc/hawser/segments";
 const STATE_FOLDER: &str = "/var/lib/hawser";
 /// Time that a probe leaves its command, and the command itself, in seconds.
 const PROBE_TIMEOUT: u32 = 8;
@@ -67,20 +67,31 @@ impl Manifests<'_> {
             replicas: 1,
             selector: selector(&as_.name),
             template: Template {
-                metadata: TemplateMetadata {
-                    labels: self.labels(as_),
-                    // Another archive is another pod.
-                    annotations: [("hawser/archive", name::hex(&Sha256::digest(archive)))].into(),
-                },
+                metadata: self.pod_metadata(as_, archive, None),
                 spec: pod,
             },
         }
     }
 
-    fn container(&self, as_: &AsPlan) -> Container {
-        let mount = |name, mount_path, read_only| Mount {
+    /// The metadata of the pod of an AS, with a name if it stands alone.
+    pub(super) fn pod_metadata(
+        &self,
+        as_: &AsPlan,
+        archive: &[u8],
+        name: Option<String>,
+    ) -> PodMetadata {
+        PodMetadata {
             name,
-            mount_path,
+            labels: self.labels(as_),
+            // Another archive is another pod. podman 4.3 takes at most 63 characters.
+            annotations: [("hawser/archive", name::hex(&Sha256::digest(archive)[..16]))].into(),
+        }
+    }
+
+    pub(super) fn container(&self, as_: &AsPlan) -> Container {
+        let mount = |name, path: &str, read_only| Mount {
+            name,
+            mount_path: path.to_owned(),
             read_only,
         };
         let own = as_.isd_as.to_string();
@@ -126,8 +137,8 @@ impl Manifests<'_> {
                     add: ["NET_ADMIN"],
                 },
             },
-            liveness_probe: liveness,
-            readiness_probe: readiness,
+            liveness_probe: Some(liveness),
+            readiness_probe: Some(readiness),
             volume_mounts: vec![
                 mount("archive", ARCHIVE_FOLDER, true),
                 mount("segments", SEGMENTS_FOLDER, true),

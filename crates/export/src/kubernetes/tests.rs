@@ -47,6 +47,48 @@ fn objects(network: &Network) -> (Plan, Vec<Value>, Value) {
     (plan, objects, kustomization)
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Each AS is a pod with its name and its archive, which names nothing that podman does not know: no
+    /// ports, no probes, and no volumes but a file and a folder of this machine.
+    #[test]
+    fn pods_of_podman_are_plain(network in networks()) {
+        let plan = Plan::new(&network, Wiring::Names).unwrap();
+        let manifests = Manifests {
+            plan: &plan,
+            name: "net",
+            image: "localhost/hawser:1",
+            parts: 2,
+        };
+        let mut tree = Tree::default();
+        let archives: Vec<Vec<u8>> = (0..plan.ases.len()).map(|at| vec![at as u8]).collect();
+        let folder = std::path::Path::new("/net");
+        manifests.add_pods(&mut tree, &archives, folder).unwrap();
+        prop_assert_eq!(tree.names().len(), 2 * plan.ases.len());
+        for (as_, archive) in plan.ases.iter().zip(&archives) {
+            let file = format!("ases/{}.yaml", as_.name);
+            let text = std::str::from_utf8(tree.get(&file).unwrap()).unwrap();
+            let pod: Value = serde_saphyr::from_str(text).unwrap();
+            prop_assert_eq!((&pod["kind"], &pod["metadata"]["name"]), (&"Pod".into(), &as_.name[..].into()));
+            let spec = &pod["spec"];
+            let volumes = spec["volumes"].as_array().unwrap();
+            let paths: Vec<_> = volumes.iter().map(|one| one["hostPath"]["path"].as_str()).collect();
+            let bundle = format!("ases/{}.tar.gz", as_.name);
+            let expected = [format!("/net/{bundle}"), "/net/segments".to_owned()];
+            prop_assert_eq!(paths, expected.each_ref().map(|path| Some(&path[..])));
+            prop_assert_eq!(tree.get(&bundle), Some(&archive[..]));
+            let container = &spec["containers"][0];
+            for key in ["ports", "livenessProbe", "readinessProbe"] {
+                prop_assert!(container.get(key).is_none(), "{}", key);
+            }
+            let mounts = container["volumeMounts"].as_array().unwrap();
+            let names = |all: &[Value]| all.iter().map(|one| one["name"].clone()).collect::<Vec<_>>();
+            prop_assert_eq!(names(mounts), names(volumes));
+        }
+    }
+}
+
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> BTreeMap<&'a str, &'a Value> {
     let of_kind = objects.iter().filter(|one| one["kind"] == kind);
     of_kind

@@ -1,4 +1,4 @@
-//! `hawser lab export`: a network as files for Kubernetes or containerlab.
+//! `hawser lab export`: a network as files for Kubernetes, podman or containerlab.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,7 +35,7 @@ pub struct ExportArgs {
     /// or for containerlab localhost/hawser-ip:VERSION, of the Dockerfile that is written too]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
-    /// The namespace or the name of the lab
+    /// The name of the namespace, of podman's network, or of the lab
     #[arg(long, value_name = "NAME", default_value = "hawser")]
     name: String,
     /// Print JSON
@@ -46,6 +46,7 @@ pub struct ExportArgs {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Program {
     Kubernetes,
+    Podman,
     Containerlab,
 }
 
@@ -62,10 +63,11 @@ pub fn run(args: ExportArgs) -> Result<(), Failure> {
         None => None,
     };
     let (to, image) = match args.to {
-        Program::Kubernetes if hosts.is_some() => {
-            return Err(failure(ExportError::HostsOfKubernetes));
+        Program::Kubernetes | Program::Podman if hosts.is_some() => {
+            return Err(failure(ExportError::UnusedHosts));
         }
         Program::Kubernetes => (Target::Kubernetes, BASE),
+        Program::Podman => (Target::Podman, BASE),
         Program::Containerlab => (Target::Containerlab(hosts), WITH_IP),
     };
     let options = Options {
