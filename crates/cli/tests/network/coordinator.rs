@@ -1,8 +1,10 @@
 //! ASes that join from archives, and follow their coordinator.
 
 mod alone;
+mod away;
 pub mod bed;
 mod moving;
+mod site;
 mod trust;
 
 use std::time::Instant;

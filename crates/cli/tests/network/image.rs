@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::machine::{Machine, can_run, export, read, write_archive};
+use crate::machine::{Machine, can_run, export, write_archive};
 use crate::podman::Podman;
 
 /// An image.
@@ -30,9 +30,9 @@ impl Made {
         Self { folder, summary }
     }
 
-    /// What the command printed.
-    pub fn summary(&self) -> &Value {
-        &self.summary
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.summary["name"].as_str().unwrap()
     }
 
     pub fn archive(&self) -> PathBuf {
@@ -57,6 +57,17 @@ impl Made {
         untar(&layout.join("blobs").join(layer.replace(':', "/")), &root);
         root
     }
+}
+
+/// podman with the image of the program, and the name of the image; says why there is none.
+pub fn podman_with_image() -> Option<(Podman, String)> {
+    if !can_run() {
+        return None;
+    }
+    let made = Made::new();
+    let podman = Podman::find(&made.root(), "/usr/bin/hawser", "--version")?;
+    podman.run(&["load", "-q", "-i", made.archive().to_str().unwrap()]);
+    Some((podman, made.name().to_owned()))
 }
 
 fn untar(archive: &Path, to: &Path) {
@@ -140,16 +151,10 @@ fn an_image_runs_in_an_empty_root() {
 
 #[test]
 fn podman_loads_and_runs_an_image() {
-    if !can_run() {
-        return;
-    }
-    let made = Made::new();
-    let root = made.root();
-    let Some(podman) = Podman::find(&root, "/usr/bin/hawser", "--version") else {
+    let Some((podman, name)) = podman_with_image() else {
         return;
     };
-    podman.run(&["load", "-q", "-i", made.archive().to_str().unwrap()]);
-    let name = made.summary["name"].as_str().unwrap();
+    let name = name.as_str();
     let said = podman.run(&["run", "--rm", "--network", "none", name, "--version"]);
     assert!(said.starts_with("hawser "), "{said}");
     let label = "{{index .Config.Labels \"org.opencontainers.image.title\"}}";
@@ -166,112 +171,4 @@ fn podman_loads_and_runs_an_image() {
     ]);
     let output = shell.args([name, "-c", "true"]).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
-}
-
-/// The pod of an exported AS, which podman runs from folders of this machine: it knows neither StatefulSets
-/// nor volumes of several parts. Ports of containers would be published on this machine.
-fn pod(out: &Path, name: &str, folder: &Path) -> PathBuf {
-    let manifest = out.join(format!("ases/{name}.yaml"));
-    let archive = folder.join(format!("{name}-archive"));
-    fs::create_dir(&archive).unwrap();
-    write_archive(&manifest, &archive.join("as.tar.gz"));
-    let documents = read(&manifest);
-    let set = documents
-        .into_iter()
-        .find(|one| one["kind"] == "StatefulSet");
-    let mut template = set.unwrap()["spec"]["template"].take();
-    let mut spec = template["spec"].take();
-    for volume in spec["volumes"].as_array_mut().unwrap() {
-        let path = match volume["name"].as_str().unwrap() {
-            "archive" => archive.clone(),
-            "segments" => out.join("segments"),
-            other => folder.join(format!("{name}-{other}")),
-        };
-        fs::create_dir_all(&path).unwrap();
-        *volume = json!({
-            "name": volume["name"],
-            "hostPath": {"path": path, "type": "Directory"},
-        });
-    }
-    let container = &mut spec["containers"][0];
-    container.as_object_mut().unwrap().remove("ports");
-    container["imagePullPolicy"] = "Never".into();
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": template["metadata"]["labels"]},
-        "spec": spec,
-    });
-    let file = folder.join(format!("{name}.yaml"));
-    // JSON is YAML.
-    fs::write(&file, pod.to_string()).unwrap();
-    file
-}
-
-#[test]
-fn pods_of_an_exported_network_run_in_podman() {
-    if !can_run() {
-        return;
-    }
-    let made = Made::new();
-    let root = made.root();
-    let Some(podman) = Podman::find(&root, "/usr/bin/hawser", "--version") else {
-        return;
-    };
-    podman.run(&["load", "-q", "-i", made.archive().to_str().unwrap()]);
-    let network = format!("hawser-{}", std::process::id());
-    let created = podman
-        .command(&["network", "create", &network])
-        .output()
-        .unwrap();
-    if !podman.has_names || !created.status.success() {
-        eprintln!(
-            "skipped: podman has no networks with names (netavark, aardvark-dns): {created:?}"
-        );
-        return;
-    }
-    let name = made.summary["name"].as_str().unwrap();
-    let tried = podman
-        .command(&["run", "--rm", "--network", &network, name, "--version"])
-        .output();
-    let tried = tried.unwrap();
-    if !tried.status.success() {
-        eprintln!("skipped: podman cannot make networks here: {tried:?}");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let fig4 = hawser_topology::Network::ready("fig4").unwrap().to_topo();
-    export(&folder, "kubernetes", &fig4);
-    let out = folder.path().join("out");
-    let ases = [
-        ("as1-ff00-0-110", "1-ff00:0:110"),
-        ("as1-ff00-0-111", "1-ff00:0:111"),
-    ];
-    for (name, _) in ases {
-        let file = pod(&out, name, folder.path());
-        podman.run(&[
-            "kube",
-            "play",
-            "-q",
-            "--network",
-            &network,
-            file.to_str().unwrap(),
-        ]);
-    }
-    for ((name, _), (_, other)) in ases.into_iter().zip(ases.into_iter().rev()) {
-        let container = format!("{name}-hawser");
-        let hawser = ["exec", &container, "/usr/bin/hawser"];
-        let paths = ["paths", other, "--wait=60s", "--timeout", "60s"];
-        let said = podman.run(&[&hawser[..], &paths].concat());
-        assert!(said.contains("alive"), "{said}");
-        let host = format!("{other},127.0.0.1");
-        let ping = ["ping", &host, "-c", "3", "--interval", "100ms"];
-        podman.run(&[&hawser[..], &ping].concat());
-    }
-    for (name, _) in ases {
-        podman.run(&["pod", "stop", "--time", "60", name]);
-        let container = format!("{name}-hawser");
-        let code = podman.run(&["inspect", "--format", "{{.State.ExitCode}}", &container]);
-        assert_eq!(code.trim(), "0", "{container}");
-    }
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use hawser_kernel::namespace::{NetNs, is_privileged};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::coordinator::bed::Process;
+use crate::coordinator::bed::{Process, received_bytes};
 use crate::support::topology;
 
 /// Whether the tests can run here; says why not.
@@ -41,6 +42,41 @@ impl Machine {
         };
         machine.ip("link set lo up");
         machine
+    }
+
+    /// The machine of a container: the namespace that a file names.
+    pub fn open(file: &Path) -> Self {
+        let namespace = NetNs::open(file).unwrap();
+        let joined = None;
+        Self { joined, namespace }
+    }
+
+    /// The file of its namespace, which this process has open.
+    pub fn file(&self) -> String {
+        let fd = self.namespace.as_fd().as_raw_fd();
+        format!("/proc/{}/fd/{fd}", std::process::id())
+    }
+
+    /// A hawser command that runs there.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", self.file()));
+        command.arg(env!("CARGO_BIN_EXE_hawser")).args(args);
+        command
+    }
+
+    /// Bytes that it has received.
+    pub fn received(&self) -> u64 {
+        let read = || fs::read_to_string("/proc/thread-self/net/dev");
+        received_bytes(&self.namespace.run(read).unwrap().unwrap())
+    }
+
+    /// Starts echo requests without an end.
+    pub fn start_pings(&self, to: &str) -> Child {
+        let host = format!("{to},127.0.0.1");
+        let args = ["--interval", "20ms", "--timeout", "60s", "--json"];
+        let mut command = self.command(&[&["ping", &host][..], &args].concat());
+        command.stdout(Stdio::piped()).spawn().unwrap()
     }
 
     /// Starts a process that stays.
@@ -131,13 +167,37 @@ impl Machine {
     }
 }
 
+/// Ends echo requests: the number of those that were answered, and of those before the last of these that
+/// were not.
+pub fn end_pings(child: Child) -> (usize, usize) {
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let replies = report["replies"].as_array().unwrap().iter();
+    let answered: Vec<u64> = replies
+        .map(|reply| reply["scmp_seq"].as_u64().unwrap())
+        .collect();
+    let last = answered.iter().max().map_or(0, |last| last + 1);
+    (
+        answered.len(),
+        usize::try_from(last).unwrap() - answered.len(),
+    )
+}
+
 pub fn export(folder: &TempDir, program: &str, text: &str) {
+    export_with(folder, program, text, &[]);
+}
+
+/// Exports a network with further flags.
+pub fn export_with(folder: &TempDir, program: &str, text: &str, flags: &[&str]) {
     let file = topology(folder.path(), text);
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
     let args = ["lab", "export", &file, "--to", program, "-o", out, "--json"];
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(args)
+        .args(flags)
         .output();
     let output = output.unwrap();
     assert!(output.status.success(), "{output:?}");

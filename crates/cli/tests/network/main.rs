@@ -7,8 +7,10 @@
 
 mod bulk;
 mod container;
+mod content;
 mod coordinator;
 mod doctor;
+mod engines;
 mod export;
 mod flood;
 mod image;

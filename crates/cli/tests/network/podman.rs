@@ -86,6 +86,24 @@ impl Podman {
         command
     }
 
+    /// Makes a network in which `image` runs and containers find each other by their names, and returns its
+    /// name; says why there is none.
+    pub fn network(&self, image: &str) -> Option<String> {
+        let network = format!("hawser-{}", std::process::id());
+        let create = ["network", "create", &network];
+        let run = ["run", "--rm", "--network", &network, image, "--version"];
+        for args in [&create[..], &run] {
+            let tried = self.command(args).output().unwrap();
+            if !self.has_names || !tried.status.success() {
+                eprintln!(
+                    "skipped: podman has no networks with names here (netavark, aardvark-dns): {tried:?}"
+                );
+                return None;
+            }
+        }
+        Some(network)
+    }
+
     /// Runs a command that must succeed. Returns what it prints.
     pub fn run(&self, args: &[&str]) -> String {
         let output = self.command(args).output().unwrap();

@@ -7,8 +7,9 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,7 @@ impl Namespace {
 pub struct Process {
     child: Child,
     /// The lines of its standard output, read by a thread so that it never waits.
-    lines: std::sync::mpsc::Receiver<String>,
+    lines: Mutex<Receiver<String>>,
 }
 
 impl Process {
@@ -89,6 +90,7 @@ impl Process {
                 let _ = send.send(line);
             }
         });
+        let lines = Mutex::new(lines);
         Self { child, lines }
     }
 
@@ -96,9 +98,10 @@ impl Process {
     pub fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) {
         let mut seen = Vec::new();
         let deadline = Instant::now() + PATIENCE;
+        let lines = self.lines.lock().unwrap();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left) else {
+            let Ok(line) = lines.recv_timeout(left) else {
                 panic!("{what} never came: {seen:#?}");
             };
             if serde_json::from_str(&line).is_ok_and(|value| wanted(&value)) {
@@ -110,8 +113,9 @@ impl Process {
 
     /// What it has reported since this was asked last.
     pub fn events(&self) -> Vec<Value> {
-        let lines = self.lines.try_iter();
+        let lines = self.lines.lock().unwrap();
         lines
+            .try_iter()
             .filter_map(|line| serde_json::from_str(&line).ok())
             .collect()
     }
@@ -424,21 +428,7 @@ impl Bed {
             .exec(isd_as, &["cat", "/proc/self/net/dev"])
             .output()
             .unwrap();
-        let text = String::from_utf8(text.stdout).unwrap();
-        let devices = text
-            .lines()
-            .skip(2)
-            .filter(|line| !line.trim().starts_with("lo:"));
-        let bytes = devices.map(|line| {
-            let (_, counters) = line.split_once(':').unwrap();
-            counters
-                .split_ascii_whitespace()
-                .next()
-                .unwrap()
-                .parse::<u64>()
-                .unwrap()
-        });
-        bytes.sum()
+        received_bytes(&String::from_utf8(text.stdout).unwrap())
     }
 
     /// The rate at which an AS's machine receives, in bit/s, over half a second.
@@ -448,6 +438,24 @@ impl Bed {
         let bytes = self.received(isd_as) - before;
         bytes as f64 * 8.0 / begun.elapsed().as_secs_f64()
     }
+}
+
+/// Bytes that all devices but `lo` have received, of the text of `/proc/net/dev`.
+pub fn received_bytes(text: &str) -> u64 {
+    let devices = text
+        .lines()
+        .skip(2)
+        .filter(|line| !line.trim().starts_with("lo:"));
+    let bytes = devices.map(|line| {
+        let (_, counters) = line.split_once(':').unwrap();
+        counters
+            .split_ascii_whitespace()
+            .next()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    });
+    bytes.sum()
 }
 
 /// The address of an AS's machine: labs number ASes from 1, in their order.

@@ -2,34 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::fd::{AsFd, AsRawFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use hawser_kernel::namespace::NetNs;
 use serde_json::Value;
 
 use super::{A, B, B_HOST};
-use crate::image::Made;
+use crate::content::{Content, Running, print};
+use crate::image::podman_with_image;
 use crate::machine::{Machine, can_run};
-use crate::podman::Podman;
 use crate::support::{As, NARROW, TestLab, eventually, kill, topology};
-
-/// A process that is killed at the end of its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended before.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The file of a namespace that this process has open.
-fn file(namespace: &NetNs) -> String {
-    let fd = namespace.as_fd().as_raw_fd();
-    format!("/proc/{}/fd/{fd}", std::process::id())
-}
 
 /// What `lab attach` prints as JSON.
 fn attach(lab: &TestLab, guest: &str, isd_as: &str) -> Value {
@@ -62,70 +43,9 @@ fn contents(machine: &Machine) -> String {
 
 /// A hawser command on a machine that is a host.
 fn hawser(machine: &Machine, host: &Value, args: &[&str]) -> Command {
-    let mut command = Command::new("nsenter");
-    command.arg(format!("--net={}", file(&machine.namespace)));
-    command.arg(env!("CARGO_BIN_EXE_hawser")).args(args);
+    let mut command = machine.command(args);
     command.env("SCION_DAEMON", text(host, "daemon"));
     command
-}
-
-/// Runs a command that must succeed, and returns what it prints.
-fn print(mut command: Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Content with its torrent.
-struct Content(tempfile::TempDir);
-
-impl Content {
-    const SIZE: usize = 8 << 20;
-
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut bytes = vec![0; Self::SIZE];
-        fastrand::Rng::with_seed(7).fill(&mut bytes);
-        fs::write(folder.path().join("data"), bytes).unwrap();
-        let content = Self(folder);
-        let (data, torrent) = (content.path("data"), content.path("data.torrent"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
-        command.args(["torrent", "create", &data, "-o", &torrent]);
-        print(command);
-        content
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Starts a seeder; returns its address, too.
-    fn seed(&self, start: impl FnOnce(&[&str]) -> Command) -> (Running, String) {
-        let (data, torrent) = (self.path("data"), self.path("data.torrent"));
-        let mut command = start(&["seed", &torrent, &data, "--json"]);
-        let mut seeder = Running(command.stdout(Stdio::piped()).spawn().unwrap());
-        let mut line = String::new();
-        let out = seeder.0.stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        (seeder, text(&ready, "listening").to_owned())
-    }
-
-    /// Downloads from a peer; returns the number of paths over which content came.
-    fn get(&self, start: impl FnOnce(&[&str]) -> Command, peer: &str) -> usize {
-        let (torrent, to) = (self.path("data.torrent"), self.path("downloads"));
-        let report = print(start(&[
-            "get", &torrent, "-o", &to, "--peer", peer, "--paths", "2", "--json",
-        ]));
-        let got = fs::read(self.0.path().join("downloads/data")).unwrap();
-        assert!(got == fs::read(self.path("data")).unwrap(), "{report}");
-        fs::remove_dir_all(self.path("downloads")).unwrap();
-        let report: Value = serde_json::from_str(&report).unwrap();
-        let paths = report["paths"].as_array().unwrap().iter();
-        paths
-            .filter(|path| path["bytes"].as_u64().unwrap() > 0)
-            .count()
-    }
 }
 
 /// The added hosts that `lab status` lists, as `AS NAME ended`.
@@ -155,7 +75,7 @@ fn namespaces_become_hosts_and_are_left_as_they_were() {
     let (first, second) = (Machine::new(), Machine::new());
     let before = contents(&first);
     let mut sleeper = Command::new("nsenter");
-    sleeper.arg(format!("--net={}", file(&first.namespace)));
+    sleeper.arg(format!("--net={}", first.file()));
     let sleeper = Running(sleeper.args(["sleep", "1000"]).spawn().unwrap());
     let net = format!("/proc/{}/ns/net", sleeper.0.id());
     let inode = |path: &str| {
@@ -164,7 +84,7 @@ fn namespaces_become_hosts_and_are_left_as_they_were() {
             .ok()
     };
     eventually("the process is inside", || {
-        inode(&net) == inode(&file(&first.namespace))
+        inode(&net) == inode(&first.file())
     });
 
     // One by a process, with lines for a shell, one by a file.
@@ -184,7 +104,7 @@ fn namespaces_become_hosts_and_are_left_as_they_were() {
     );
     assert!(lines.contains("http://10.0.1.254:8041\n"), "{lines}");
     let host: Value = serde_json::from_str("{\"daemon\": \"10.0.1.254:30255\"}").unwrap();
-    let other = attach(&lab, &file(&second.namespace), A);
+    let other = attach(&lab, &second.file(), A);
     assert_eq!(text(&other, "address"), "1-ff00:0:110,10.0.1.3");
     assert_eq!(
         listed(&lab),
@@ -251,7 +171,7 @@ fn a_killed_lab_leaves_nothing_in_a_guest() {
     let lab = As::default().up("fig4", "guest-killed").unwrap();
     let machine = Machine::new();
     let before = contents(&machine);
-    attach(&lab, &file(&machine.namespace), A);
+    attach(&lab, &machine.file(), A);
     assert_ne!(contents(&machine), before);
     kill(&[lab.supervisor()]);
     eventually("the device is gone", || contents(&machine) == before);
@@ -265,7 +185,7 @@ fn what_cannot_be_a_host_is_refused_with_a_line() {
     }
     let lab = As::default().up("fig4", "guest-faults").unwrap();
     let machine = Machine::new();
-    let here = file(&machine.namespace);
+    let here = machine.file();
     let refuse = |args: &[&str]| {
         lab.by
             .refuse(&[&["lab"], args, &["--name", &lab.name]].concat())
@@ -366,14 +286,11 @@ fn a_container_of_podman_becomes_a_host() {
     if !can_run() {
         return;
     }
-    let made = Made::new();
-    let root = made.root();
-    let Some(podman) = Podman::find(&root, "/usr/bin/hawser", "--version") else {
+    let Some((podman, image)) = podman_with_image() else {
         return;
     };
+    let image = image.as_str();
     let lab = As::default().up("fig4", "guest-podman").unwrap();
-    podman.run(&["load", "-q", "-i", made.archive().to_str().unwrap()]);
-    let image = text(made.summary(), "name");
     // It has no shell: a tracker is a program that stays. The address is that of the AS to come.
     let daemon = "SCION_DAEMON=10.0.1.254:30255";
     let tracker = [
