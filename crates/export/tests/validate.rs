@@ -12,9 +12,9 @@ use hawser_export::{Options, Target, export};
 use hawser_topology::Network;
 
 /// Exports the network of a figure to `folder`.
-fn export_to(folder: &Path) {
+fn export_to(folder: &Path, to: Target) {
     let options = Options {
-        to: Target::Kubernetes,
+        to,
         name: "net".to_owned(),
         image: "localhost/hawser:1".to_owned(),
         base: "localhost/hawser:1".to_owned(),
@@ -51,10 +51,16 @@ fn manifests_are_valid_by_the_schemas_of_kubernetes() {
         }
     };
     let out = folder.path().join("out");
-    export_to(&out);
+    export_to(&out, Target::Kubernetes);
+    let pods = folder.path().join("pods");
+    export_to(&pods, Target::Podman);
     let mut files = vec![out.join("namespace.yaml")];
-    let ases = fs::read_dir(out.join("ases")).unwrap();
-    files.extend(ases.map(|entry| entry.unwrap().path()));
+    for folder in [&out, &pods] {
+        let ases = fs::read_dir(folder.join("ases")).unwrap();
+        let ases = ases.map(|entry| entry.unwrap().path());
+        files.extend(ases.filter(|path| path.extension().is_some_and(|end| end == "yaml")));
+    }
+    assert_eq!(files.len(), 11);
     let validate = |files: &[PathBuf]| {
         let mut command = Command::new(&validator);
         command.args(["--strict", "--no-warn"]).args(files);
@@ -73,7 +79,7 @@ fn manifests_are_valid_by_the_schemas_of_kubernetes() {
 #[test]
 fn kustomize_makes_config_maps_of_the_segments() {
     let folder = tempfile::tempdir().unwrap();
-    export_to(folder.path());
+    export_to(folder.path(), Target::Kubernetes);
     let mut command = Command::new("kubectl");
     let output = match command.arg("kustomize").arg(folder.path()).output() {
         Ok(output) => output,

@@ -13,12 +13,12 @@ use super::{Machines, NETWORK, lab, names};
 use crate::content::{Running, print};
 use crate::machine::can_run;
 
-/// Between whom is measured, over the first of the lab's paths: over one link and several, inside an ISD and
-/// between both, with peers and core ASes.
+/// Between which ASes is measured, over the first of the lab's paths: over one link and several, inside an
+/// ISD and between both, with peers and core ASes. Each path has a limit and a delay.
 const PAIRS: [(&str, &str); 6] = [
     ("1-ff00:0:133", "1-ff00:0:132"),
     ("1-ff00:0:113", "1-ff00:0:110"),
-    ("1-ff00:0:112", "1-ff00:0:121"),
+    ("1-ff00:0:113", "1-ff00:0:123"),
     ("2-ff00:0:213", "2-ff00:0:220"),
     ("1-ff00:0:111", "2-ff00:0:211"),
     ("1-ff00:0:123", "2-ff00:0:223"),
@@ -52,20 +52,28 @@ pub fn rate(start: Start<'_>, from: &str, to: &str, flags: &[&str]) -> Rate {
     }
 }
 
-/// The rate in Mbit/s and the median round trip in ms of each pair.
+/// How often the rate of a pair is measured.
+const REPEAT: usize = 3;
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// The median of rates in Mbit/s, and of round trips in ms, of each pair.
 fn measure(start: Start<'_>, paths: &[String]) -> Vec<[f64; 2]> {
     let pairs = PAIRS.iter().zip(paths);
     let figures = pairs.map(|((from, to), path)| {
-        let rate = rate(start, from, to, &["--time", "5s", "--path", path]);
-        let ping = ["ping", &rate.host, "--path", path, "-c", "100"];
+        let flags = ["--time", "3s", "--path", path];
+        let rates: Vec<_> = (0..REPEAT).map(|_| rate(start, from, to, &flags)).collect();
+        let ping = ["ping", &rates[0].host, "--path", path, "-c", "100"];
         let often = ["--interval", "20ms", "--json"];
         let report = print(start(from, &[&ping[..], &often].concat()));
         let report: Value = serde_json::from_str(&report).unwrap();
         let replies = report["replies"].as_array().unwrap().iter();
         let times = replies.map(|reply| reply["round_trip_time"].as_f64().unwrap());
-        let mut times: Vec<f64> = times.collect();
-        times.sort_by(f64::total_cmp);
-        [rate.mbit, times[times.len() / 2]]
+        let rates = rates.iter().map(|rate| rate.mbit);
+        [median(rates.collect()), median(times.collect())]
     });
     figures.collect()
 }
