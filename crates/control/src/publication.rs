@@ -19,6 +19,7 @@ use hawser_proto::Message;
 use hawser_proto::control_plane::PathSegment;
 use hawser_topology::{AsDir, IsdAsn, Network, as_folder};
 use hawser_trust::{Chain, Store};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::beacons::{Beacons, CachedSegments};
@@ -124,7 +125,7 @@ impl Publication {
             }
             for (along, found) in all(&mut beacons) {
                 // Each takes some signatures.
-                let signed = parallel::map(&found, |segment| {
+                let signed = hawser_parallel::map(&found, |segment| {
                     let message = segment.signed_by(&pki).map_err(unsigned)?;
                     Ok::<_, ControlError>(Bytes(message.encode_to_vec()))
                 });
@@ -160,7 +161,7 @@ impl Publication {
     }
 
     /// The network's segments as several files, each a publication of its own, compressed by gzip,
-    /// of at most `limit` bytes (at least 64 KiB) as far as the network itself, which is in each,
+    /// of at most `limit` bytes (at least 64 KiB) as far as the network itself, which is in the first,
     /// leaves room. A folder with all of them is read as the whole.
     pub fn to_parts(&self, limit: usize) -> Vec<Vec<u8>> {
         parts::split(self, limit)
@@ -182,26 +183,16 @@ impl Publication {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a file that [`Self::to_json`] made, or one of [`Self::to_parts`], of at most 64 MiB
+    /// Reads a file that [`Self::to_json`] made, or the first of [`Self::to_parts`], of at most 64 MiB
     /// without compression. The segments are not verified yet.
     ///
     /// # Errors
     /// When it is not such a file, or of a newer format.
     pub fn from_json(bytes: &[u8]) -> Result<Self, PublicationError> {
-        let bytes = &*parts::decompressed(bytes)?;
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
-        }
-        let invalid = |error: serde_json::Error| PublicationError::Invalid(error.to_string());
-        let Format { format } = serde_json::from_slice(bytes).map_err(invalid)?;
-        if format > FORMAT {
-            return Err(PublicationError::Newer(format));
-        }
-        let read: Self = serde_json::from_slice(bytes).map_err(invalid)?;
+        let read: Self = parse(&parts::decompressed(bytes)?)?;
         match read.made < read.expiry {
             true => Ok(read),
-            false => Err(PublicationError::Invalid("it ends before it begins".into())),
+            false => Err(PublicationError::ended_before()),
         }
     }
 
@@ -246,6 +237,20 @@ impl Publication {
         let mut plane = Plane::with_beacons(beacons, topology, local, lifetime);
         plane.pki = Some(Pki::published(store, chains));
         Ok(plane)
+    }
+}
+
+/// Reads JSON of a format that this version knows.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PublicationError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let invalid = |error: serde_json::Error| PublicationError::Invalid(error.to_string());
+    let Format { format } = serde_json::from_slice(bytes).map_err(invalid)?;
+    match format > FORMAT {
+        true => Err(PublicationError::Newer(format)),
+        false => serde_json::from_slice(bytes).map_err(invalid),
     }
 }
 
@@ -297,13 +302,18 @@ pub enum PublicationError {
     Newer(u32),
 }
 
+impl PublicationError {
+    fn ended_before() -> Self {
+        Self::Invalid("it ends before it begins".to_owned())
+    }
+}
+
 /// Reads the control plane of the AS whose folder is `dir` from the publication in `path`, a file or
 /// a folder of its parts.
 pub(crate) fn load(dir: &AsDir, path: &Path, now: u64) -> Result<Plane, ControlError> {
     parts::read(path)?.plane(dir, now)
 }
 
-mod parallel;
 mod parts;
 #[cfg(test)]
 mod tests;

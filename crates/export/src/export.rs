@@ -265,12 +265,16 @@ impl Export<'_> {
     }
 
     fn archives(&mut self, keys: &Keys) -> Result<Vec<Vec<u8>>, ExportError> {
+        let (network, before) = (&self.plan.network, &self.index.versions);
+        let made = hawser_parallel::map(&self.plan.ases, |as_| {
+            let (bundle, version) = archive::bundle(network, as_, keys, before)?;
+            Ok::<_, ExportError>((bundle.pack(), version))
+        });
         let mut archives = Vec::with_capacity(self.plan.ases.len());
         let mut versions = BTreeMap::new();
-        for as_ in &self.plan.ases {
-            let (network, before) = (&self.plan.network, &self.index.versions);
-            let (bundle, version) = archive::bundle(network, as_, keys, before)?;
-            archives.push(bundle.pack());
+        for (as_, made) in self.plan.ases.iter().zip(made) {
+            let (archive, version) = made?;
+            archives.push(archive);
             versions.insert(as_.isd_as, version);
         }
         self.index.versions = versions;

@@ -65,9 +65,15 @@ impl Manifests<'_> {
         };
         tree.insert("namespace.yaml", yaml("namespace.yaml", &namespace)?);
         let mut resources = vec!["namespace.yaml".to_owned()];
-        for (as_, archive) in self.plan.ases.iter().zip(archives) {
+        let ases: Vec<_> = self.plan.ases.iter().zip(archives).collect();
+        let manifests = hawser_parallel::map(&ases, |(as_, archive)| {
             let file = format!("{FOLDER}/{}.yaml", as_.name);
-            tree.insert_secret(file.clone(), self.manifest(&file, as_, archive)?);
+            let manifest = self.manifest(&file, as_, archive)?;
+            Ok::<_, ExportError>((file, manifest))
+        });
+        for made in manifests {
+            let (file, manifest) = made?;
+            tree.insert_secret(file.clone(), manifest);
             resources.push(file);
         }
         let kustomization = Kustomization {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use hawser_topology::{FileError, Network};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::{FORMAT, Publication, PublicationError, Published, PublishedChain, parallel, refuse};
+use super::{FORMAT, Publication, PublicationError, Published, PublishedChain, parse, refuse};
 use crate::error::ControlError;
 
 /// The first bytes of what gzip compressed (RFC 1952, section 2.3.1).
@@ -26,15 +27,29 @@ const MAX_READ: u64 = 256 << 20;
 /// which have much in common, are usually compressed.
 const RATIO: usize = 2;
 
-/// A part, as [`Publication`] is written.
+/// A part, as it is written: a [`Publication`], whose network only the first part has.
 #[derive(Serialize)]
 struct Part<'a> {
     format: u32,
     made: u64,
     expiry: u64,
-    network: &'a Network,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'a Network>,
+    network_id: &'a str,
     segments: &'a [Published],
     chains: &'a [PublishedChain],
+}
+
+/// A part, as it is read, or a whole publication.
+#[derive(Deserialize)]
+struct ReadPart {
+    made: u64,
+    expiry: u64,
+    network: Option<Network>,
+    /// What tells its network from others; `None` in a whole publication.
+    network_id: Option<String>,
+    segments: Vec<Published>,
+    chains: Vec<PublishedChain>,
 }
 
 /// What the parts have one after the other.
@@ -43,10 +58,43 @@ enum Item {
     Segment(usize),
 }
 
+/// What is common to all parts.
+struct Split<'a> {
+    whole: &'a Publication,
+    network_id: String,
+    /// Largest part, in bytes.
+    limit: usize,
+}
+
+/// Some of the segments and chains of a publication.
+struct Share {
+    segments: Range<usize>,
+    chains: Range<usize>,
+}
+
+impl Share {
+    /// Whether it is the one with the network.
+    fn is_first(&self) -> bool {
+        self.segments.start == 0 && self.chains.start == 0
+    }
+}
+
 /// Splits a publication, see [`Publication::to_parts`].
 pub(super) fn split(whole: &Publication, limit: usize) -> Vec<Vec<u8>> {
-    let empty = encode(whole, &[], &[]).len();
-    let room = (limit.saturating_sub(empty) * RATIO).max(1);
+    // Plain data with text keys can always be written as JSON.
+    let network = serde_json::to_vec(&whole.network).unwrap_or_default();
+    let hash = Sha256::digest(&network);
+    let split = Split {
+        whole,
+        network_id: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        limit,
+    };
+    let nothing = Share {
+        segments: 0..0,
+        chains: 0..0,
+    };
+    let taken = split.encode(&nothing).len();
+    let mut room = (limit.saturating_sub(taken) * RATIO).max(1);
     let chain = |one: &PublishedChain| one.r#as.0.len() + one.ca.0.len();
     let chains = whole.chains.iter().map(chain);
     let segments = whole.segments.iter().map(|one| one.message.0.len());
@@ -54,12 +102,17 @@ pub(super) fn split(whole: &Publication, limit: usize) -> Vec<Vec<u8>> {
         .enumerate()
         .map(|(at, size)| (Item::Chain(at), size))
         .chain(segments.enumerate().map(|(at, s)| (Item::Segment(at), s)));
-    let mut parts = Vec::new();
+    let mut shares = Vec::new();
     let (mut begin, mut end, mut filled) = ((0, 0), (0, 0), 0);
+    let share = |begin: (usize, usize), end: (usize, usize)| Share {
+        chains: begin.0..end.0,
+        segments: begin.1..end.1,
+    };
     for (item, size) in items {
         if filled > 0 && filled + size > room {
-            parts.push((begin, end));
+            shares.push(share(begin, end));
             (begin, filled) = (end, 0);
+            room = (limit * RATIO).max(1);
         }
         filled += size;
         match item {
@@ -67,53 +120,55 @@ pub(super) fn split(whole: &Publication, limit: usize) -> Vec<Vec<u8>> {
             Item::Segment(at) => end.1 = at + 1,
         }
     }
-    parts.push((begin, end));
-    let encoded = parallel::map(&parts, |&((chain, segment), (chains, segments))| {
-        let (segments, chains) = (segment..segments, chain..chains);
-        encode_within(whole, segments, chains, limit)
-    });
+    shares.push(share(begin, end));
+    let encoded = hawser_parallel::map(&shares, |share| split.encode_within(share));
     encoded.into_iter().flatten().collect()
 }
 
-/// Some of the segments and chains as a part, or as several if one would be above the limit.
-fn encode_within(
-    whole: &Publication,
-    segments: Range<usize>,
-    chains: Range<usize>,
-    limit: usize,
-) -> Vec<Vec<u8>> {
-    let part = encode(
-        whole,
-        &whole.segments[segments.clone()],
-        &whole.chains[chains.clone()],
-    );
-    if part.len() <= limit || segments.len() + chains.len() <= 1 {
-        return vec![part];
+impl Split<'_> {
+    /// A share as a part, or as several if one would be above the limit.
+    fn encode_within(&self, share: &Share) -> Vec<Vec<u8>> {
+        let part = self.encode(share);
+        let Share { segments, chains } = share;
+        if part.len() <= self.limit || segments.len() + chains.len() <= 1 {
+            return vec![part];
+        }
+        // One of each is not in the same half.
+        let segment = segments.start + segments.len().div_ceil(2);
+        let chain = chains.start + chains.len() / 2;
+        let halves = [
+            Share {
+                segments: segments.start..segment,
+                chains: chains.start..chain,
+            },
+            Share {
+                segments: segment..segments.end,
+                chains: chain..chains.end,
+            },
+        ];
+        let parts = halves.iter().flat_map(|half| self.encode_within(half));
+        parts.collect()
     }
-    // One of each is not in the same half.
-    let segment = segments.start + segments.len().div_ceil(2);
-    let chain = chains.start + chains.len() / 2;
-    let first = encode_within(whole, segments.start..segment, chains.start..chain, limit);
-    let second = encode_within(whole, segment..segments.end, chain..chains.end, limit);
-    [first, second].concat()
-}
 
-fn encode(whole: &Publication, segments: &[Published], chains: &[PublishedChain]) -> Vec<u8> {
-    let part = Part {
-        format: FORMAT,
-        made: whole.made,
-        expiry: whole.expiry,
-        network: &whole.network,
-        segments,
-        chains,
-    };
-    // Plain data with text keys can always be written as JSON, and writing to memory does not fail.
-    let json = serde_json::to_vec(&part).unwrap_or_default();
-    let mut gzip = GzBuilder::new()
-        .mtime(0)
-        .write(Vec::new(), Compression::default());
-    let written = gzip.write_all(&json);
-    written.and_then(|()| gzip.finish()).unwrap_or_default()
+    fn encode(&self, share: &Share) -> Vec<u8> {
+        let whole = self.whole;
+        let part = Part {
+            format: FORMAT,
+            made: whole.made,
+            expiry: whole.expiry,
+            network: share.is_first().then_some(&whole.network),
+            network_id: &self.network_id,
+            segments: &whole.segments[share.segments.clone()],
+            chains: &whole.chains[share.chains.clone()],
+        };
+        // Plain data with text keys can always be written as JSON, and writing to memory does not fail.
+        let json = serde_json::to_vec(&part).unwrap_or_default();
+        let mut gzip = GzBuilder::new()
+            .mtime(0)
+            .write(Vec::new(), Compression::default());
+        let written = gzip.write_all(&json);
+        written.and_then(|()| gzip.finish()).unwrap_or_default()
+    }
 }
 
 /// A file without its compression, if it has any.
@@ -157,11 +212,23 @@ pub(super) fn read(path: &Path) -> Result<Publication, ControlError> {
                 None => return Err(at(io::ErrorKind::FileTooLarge.into()).into()),
             },
         }
-        parts.push(Publication::from_json(&bytes).map_err(|e| at(io::Error::other(e)))?);
+        parts.push(read_part(&bytes).map_err(|e| at(io::Error::other(e)))?);
     }
-    let none = || io::Error::new(io::ErrorKind::NotFound, "no file of segments is in it");
-    let whole = join(parts).ok_or_else(none);
-    Ok(whole.map_err(FileError::at(path))?)
+    if parts.is_empty() {
+        let none = io::Error::new(io::ErrorKind::NotFound, "no file of segments is in it");
+        return Err(FileError::at(path)(none).into());
+    }
+    let joined = join(parts).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason));
+    Ok(joined.map_err(FileError::at(path))?)
+}
+
+/// Reads a part, or a whole publication.
+fn read_part(bytes: &[u8]) -> Result<ReadPart, PublicationError> {
+    let part: ReadPart = parse(&decompressed(bytes)?)?;
+    match part.made < part.expiry {
+        true => Ok(part),
+        false => Err(PublicationError::ended_before()),
+    }
 }
 
 /// The files of a folder that may be parts, in the order of their names.
@@ -184,15 +251,30 @@ fn parts_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The whole of several parts: those of the network of the newest. While a folder is replaced file by
-/// file, some parts may be older than others: their segments are as valid. The whole expires with the
-/// first of its parts.
-fn join(mut parts: Vec<Publication>) -> Option<Publication> {
-    let newest = parts.iter().enumerate().max_by_key(|(_, part)| part.made);
-    let at = newest.map(|(at, _)| at)?;
-    let mut whole = parts.remove(at);
+/// The whole of several parts: those of the network that the newest of them with one has. While a folder is
+/// replaced file by file, some parts may be older than others: their segments are as valid. The whole expires
+/// with the first of its parts.
+fn join(mut parts: Vec<ReadPart>) -> Result<Publication, &'static str> {
+    let with_network = parts.iter().enumerate();
+    let with_network = with_network.filter(|(_, part)| part.network.is_some());
+    let newest = with_network.max_by_key(|(_, part)| part.made);
+    let none = "no file in it has the network: copy all files of segments";
+    let at = newest.map(|(at, _)| at).ok_or(none)?;
+    let first = parts.swap_remove(at);
+    let mut whole = Publication {
+        format: FORMAT,
+        made: first.made,
+        expiry: first.expiry,
+        network: first.network.ok_or(none)?,
+        segments: first.segments,
+        chains: first.chains,
+    };
     for part in parts {
-        if part.network != whole.network {
+        let is_same = match (&part.network_id, &first.network_id) {
+            (Some(id), Some(other)) => id == other,
+            _ => part.network.as_ref() == Some(&whole.network),
+        };
+        if !is_same {
             refuse("a file has those of another network");
             continue;
         }
@@ -201,7 +283,10 @@ fn join(mut parts: Vec<Publication>) -> Option<Publication> {
         whole.segments.extend(part.segments);
         whole.chains.extend(part.chains);
     }
-    (whole.made < whole.expiry).then_some(whole)
+    match whole.made < whole.expiry {
+        true => Ok(whole),
+        false => Err("the newest of its files begins after another ends"),
+    }
 }
 
 #[cfg(test)]
@@ -284,20 +369,51 @@ mod tests {
     #[test]
     fn parts_of_two_times_are_joined_and_other_networks_left_out() {
         let (then, now) = (now(), now() + 100);
+        let parts = |one: &Publication, limit: usize| -> Vec<ReadPart> {
+            let parts = one.to_parts(limit);
+            parts.iter().map(|part| read_part(part).unwrap()).collect()
+        };
+        let of = |ones: [&Publication; 2]| {
+            let limits = ones.into_iter().zip([6000, 4000]);
+            limits.flat_map(|(one, limit)| parts(one, limit)).collect()
+        };
         let [old, new] = [then, now].map(publication);
         let count = new.segments.len();
-        let both = join(vec![old, new]).unwrap();
+        let both = join(of([&old, &new])).unwrap();
         assert_eq!((both.made, both.expiry), (then, then + 3600));
         assert_eq!(both.segments.len(), 2 * count);
-        let [mut other, new] = [then, now].map(publication);
+        let mut other = publication(then);
         other.network.links.pop();
-        let joined = join(vec![other, new]).unwrap();
+        let joined = join(of([&other, &new])).unwrap();
         assert_eq!((joined.made, joined.segments.len()), (now, count));
+        // A whole publication is a part too.
+        let whole = read_part(&new.to_json()).unwrap();
+        let joined = join(vec![read_part(&other.to_json()).unwrap(), whole]).unwrap();
+        assert_eq!(joined.segments.len(), count);
+    }
+
+    #[test]
+    fn only_the_first_part_has_the_network() {
+        let parts = publication(now()).to_parts(4000);
+        let mut read: Vec<_> = parts.iter().map(|one| read_part(one).unwrap()).collect();
+        assert!(read.len() > 2);
+        assert!(read.remove(0).network.is_some());
+        assert!(read.iter().all(|part| part.network.is_none()));
+        assert!(
+            read.iter()
+                .all(|part| part.network_id == read[0].network_id)
+        );
+        let error = join(read).map(drop).unwrap_err();
+        assert!(error.contains("copy all files"), "{error}");
+        let alone = Publication::from_json(&parts[1]).unwrap_err().to_string();
+        assert!(alone.contains("network"), "{alone}");
     }
 
     #[test]
     fn any_bytes_are_read_without_panic() {
         let part = publication(now()).to_parts(1 << 20).remove(0);
-        fuzz(&[part], |bytes| drop(Publication::from_json(bytes)));
+        fuzz(&[part], |bytes| {
+            drop(read_part(bytes).map(|part| join(vec![part])))
+        });
     }
 }

@@ -9,7 +9,7 @@ const MAX_THREADS: usize = 16;
 const MIN_SHARE: usize = 4;
 
 /// What `work` makes of each of `things`, in their order.
-pub(super) fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let share = things.len().div_ceil(threads.min(MAX_THREADS));
     let work = &work;
