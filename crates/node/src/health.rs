@@ -1,12 +1,14 @@
 //! Whether an AS that runs here does its work: what is known inside the node, and what its border routers
 //! say of their links.
 
+pub(crate) mod socket;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hawser_router::live;
 use hawser_topology::{AsTopology, IsdAsn};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::event::ServiceName;
@@ -46,7 +48,7 @@ pub(crate) struct Facts {
 }
 
 /// Whether an AS does its work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthReport {
     /// Whether all services run, the limits are in force, all links are up, and there are segments.
     pub ready: bool,
@@ -169,10 +171,10 @@ pub(crate) fn neighbours(topology: &AsTopology) -> BTreeMap<u16, IsdAsn> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn facts() -> Facts {
+    pub(crate) fn facts() -> Facts {
         Facts {
             version: 3,
             services: vec![

@@ -25,7 +25,8 @@
 //! border routers go over to changed addresses while they run. They hand over one update at a time, of bounded size. What fails is tried again after
 //! pauses that grow; limits are put into force again every 30 s.
 //!
-//! A [`Health`] answers whether all of this works, for those that watch the process.
+//! A [`Health`] answers whether all of this works, for those that watch the process; others [`ask`] at a
+//! [`HealthSocket`] in the folder.
 //!
 //! Tasks speak over channels, and nothing is locked in memory. A [`Folder`] holds a lock on its folder
 //! (flock(2)) as long as it exists, so that one process at a time runs the AS. Its files are read and
@@ -49,6 +50,7 @@ mod update;
 pub use self::error::{FetchError, InstallError, NodeError};
 pub use self::event::{Event, ServiceName};
 pub use self::folder::{Folder, Installed};
+pub use self::health::socket::{AskError, HealthSocket, ask, is_alive};
 pub use self::health::{Health, HealthReport, HealthReporter, health};
 pub use self::moved::Substitutes;
 pub use self::run::{Options, run};

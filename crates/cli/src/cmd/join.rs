@@ -1,5 +1,6 @@
-//! `hawser as join`: one AS on this machine, from the archive of its coordinator.
+//! `hawser as`: one AS on this machine, from the archive of its coordinator.
 
+mod health;
 mod report;
 
 use std::fs::File;
@@ -15,12 +16,13 @@ use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
 use hawser_http::Listener;
 use hawser_kernel::bind::Refused;
 use hawser_limit::{Enforcer, KernelEnforcer, Limiter, Limits, Scope};
-use hawser_node::{Event, Folder, Health, Options, Substitutes};
+use hawser_node::{Event, Folder, Health, HealthSocket, Options, Substitutes};
 use hawser_topology::{IsdAsn, as_folder};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use self::health::HealthArgs;
 use self::report::{Joined, show};
 use super::{files, folders, headings, init, print, process};
 use crate::failure::{Doing, Failure};
@@ -36,6 +38,8 @@ const ADDRESS: &str = "HAWSER_ADDRESS";
 pub enum AsCommand {
     /// Run one AS on this machine, from the archive of its coordinator
     Join(JoinArgs),
+    /// Ask the AS that runs on this machine whether it is alive, or ready
+    Health(HealthArgs),
 }
 
 #[derive(clap::Args)]
@@ -75,6 +79,7 @@ pub fn run(command: AsCommand) -> Result<ExitCode, Failure> {
         // It starts processes, and does not know those of others.
         AsCommand::Join(args) if !args.unpack && init::is_init() => init::run(),
         AsCommand::Join(args) => join(args).map(|()| ExitCode::SUCCESS),
+        AsCommand::Health(args) => health::run(&args),
     }
 }
 
@@ -186,6 +191,7 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
         None => None,
     };
     let (reporter, health) = hawser_node::health();
+    let socket = runtime.block_on(async { HealthSocket::bind(&folder) })?;
     announce()?;
     let limits: Option<Arc<dyn Enforcer<String>>> = match current.manifest()?.role {
         Role::AttachmentPoint => {
@@ -205,6 +211,7 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         process::survive_hangup()?;
         let mut servers = JoinSet::new();
+        servers.spawn(socket.serve(health.clone()));
         if let Some(listener) = listener {
             servers.spawn(serve_health(listener, health));
         }

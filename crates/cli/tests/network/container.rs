@@ -49,10 +49,8 @@ fn process_1_reaps_orphans_restarts_services_and_ends_in_order() {
     command
         .arg(env!("CARGO_BIN_EXE_hawser"))
         .args(["as", "join"]);
-    command
-        .arg(&archive)
-        .arg("--state")
-        .arg(folder.path().join("as"));
+    let state = folder.path().join("as");
+    command.arg(&archive).arg("--state").arg(&state);
     command.args(["--listen", "127.0.0.1:8042", "--json"]);
     command.stderr(Stdio::inherit());
     let process = machine.namespace.run(|| Process::start(command)).unwrap();
@@ -86,6 +84,19 @@ fn process_1_reaps_orphans_restarts_services_and_ends_in_order() {
     let reasons = report["reasons"].as_array().unwrap();
     assert!(status == 503 && !reasons.is_empty(), "{report}");
     assert_eq!(machine.get("/live").unwrap().0, 200);
+    // A command in the container is told the same, by the socket in the folder.
+    let ask = |more: &[&str]| {
+        let mut health = Command::new(env!("CARGO_BIN_EXE_hawser"));
+        health.args(["as", "health", "--state"]).arg(&state);
+        health.args(more).output().unwrap()
+    };
+    let alive = ask(&[]);
+    assert!(alive.status.success(), "{alive:?}");
+    assert_eq!(alive.stdout, b"alive\n");
+    let ready = ask(&["--ready", "--json"]);
+    assert_eq!(ready.status.code(), Some(1), "{ready:?}");
+    let said: serde_json::Value = serde_json::from_slice(&ready.stdout).unwrap();
+    assert_eq!(said["ready"], false, "{said}");
 
     signal(init, Signal::TERM);
     let status = process.wait();

@@ -143,6 +143,7 @@ pub(super) struct Container {
     pub image: String,
     pub command: Vec<&'static str>,
     pub args: Vec<String>,
+    pub env: Vec<Variable>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ContainerPort>,
     pub resources: Resources,
@@ -159,6 +160,26 @@ pub(super) struct Container {
 pub(super) struct ContainerPort {
     pub container_port: u16,
     pub protocol: &'static str,
+}
+
+/// A variable of the environment, from a field of the pod.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Variable {
+    pub name: &'static str,
+    pub value_from: ValueSource,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ValueSource {
+    pub field_ref: FieldRef,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FieldRef {
+    pub field_path: &'static str,
 }
 
 #[derive(Serialize)]

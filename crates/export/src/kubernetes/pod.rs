@@ -1,20 +1,18 @@
 //! The pod of an AS: what it runs and may do, and how it is told to be alive and ready.
 
-use hawser_topology::{IsdAsn, LinkKind, Side};
 use sha2::{Digest, Sha256};
 
 use super::objects::*;
 use super::{ARCHIVE, LABEL_PROGRAM, Manifests, PROGRAM, UDP, config_map, ports, selector};
 use crate::name;
-use crate::plan::{AsPlan, Plan};
+use crate::plan::AsPlan;
 
 /// Where a pod has its archive, the segments, and its state.
 pub(super) const ARCHIVE_FOLDER: &str = "/etc/hawser/archive";
 pub(super) const SEGMENTS_FOLDER: &str = "/etc/hawser/segments";
 const STATE_FOLDER: &str = "/var/lib/hawser";
-/// Time that a probe leaves its command, and the command itself, in seconds.
+/// Time that a probe leaves its command, in seconds: a border router that does not answer takes 5.
 const PROBE_TIMEOUT: u32 = 8;
-const PROBE_PATIENCE: &str = "6s";
 
 impl Manifests<'_> {
     /// The StatefulSet of an AS, with the pod that runs it.
@@ -94,7 +92,7 @@ impl Manifests<'_> {
             mount_path: path.to_owned(),
             read_only,
         };
-        let own = as_.isd_as.to_string();
+        let state = format!("{STATE_FOLDER}/as");
         let args = [
             "as".to_owned(),
             "join".to_owned(),
@@ -102,20 +100,14 @@ impl Manifests<'_> {
             "--segments".to_owned(),
             SEGMENTS_FOLDER.to_owned(),
             "--state".to_owned(),
-            format!("{STATE_FOLDER}/as"),
+            state.clone(),
         ];
-        // The daemon answers.
-        let liveness = probe(&[&own, "--no-probe"], 20);
-        // A path to a neighbour is alive: segments are there, and a link is up.
-        let readiness = match neighbour(self.plan, as_.isd_as) {
-            Some(neighbour) => probe(&[&neighbour.to_string()], 10),
-            None => probe(&[&own, "--no-probe"], 10),
-        };
         Container {
             name: PROGRAM,
             image: self.image.to_owned(),
             command: vec!["/usr/bin/hawser"],
             args: args.into(),
+            env: vec![own_addresses()],
             ports: ports(as_)
                 .into_values()
                 .map(|container_port| ContainerPort {
@@ -137,8 +129,8 @@ impl Manifests<'_> {
                     add: ["NET_ADMIN"],
                 },
             },
-            liveness_probe: Some(liveness),
-            readiness_probe: Some(readiness),
+            liveness_probe: Some(probe(&state, None, 20)),
+            readiness_probe: Some(probe(&state, Some("--ready"), 10)),
             volume_mounts: vec![
                 mount("archive", ARCHIVE_FOLDER, true),
                 mount("segments", SEGMENTS_FOLDER, true),
@@ -149,30 +141,26 @@ impl Manifests<'_> {
     }
 }
 
-/// The neighbour of an AS that has paths to it: over a link to a parent, a core AS or a child in its ISD,
-/// else any; `None` if it has no link.
-pub(super) fn neighbour(plan: &Plan, isd_as: IsdAsn) -> Option<IsdAsn> {
-    let links = plan.network.links_of(isd_as);
-    let ranked = links.map(|(link, side)| {
-        let other = link.end(side.other()).isd_as;
-        let rank = match (link.kind, side) {
-            (LinkKind::Child, _) if other.isd() != isd_as.isd() => 3,
-            (LinkKind::Child, Side::B) => 0,
-            (LinkKind::Core | LinkKind::Child, _) => 1,
-            (LinkKind::Peer, _) => 2,
-        };
-        (rank, other)
-    });
-    ranked.min().map(|(_, other)| other)
+/// The addresses of the pod, as `as join` takes them in place of a flag.
+fn own_addresses() -> Variable {
+    Variable {
+        name: "HAWSER_ADDRESS",
+        value_from: ValueSource {
+            field_ref: FieldRef {
+                field_path: "status.podIPs",
+            },
+        },
+    }
 }
 
-/// A probe by `hawser paths`.
-fn probe(args: &[&str], period: u32) -> Probe {
-    let command = ["/usr/bin/hawser", "paths", "--timeout", PROBE_PATIENCE];
-    let command = command.iter().chain(args).map(|&word| word.to_owned());
+/// A probe that asks the process which runs the AS, over its socket in the pod: by the program itself, as
+/// podman calls `curl` in the container for a probe by HTTP, and the image has none.
+fn probe(state: &str, what: Option<&str>, period: u32) -> Probe {
+    let command = ["/usr/bin/hawser", "as", "health", "--state", state];
+    let command = command.into_iter().chain(what);
     Probe {
         exec: Exec {
-            command: command.collect(),
+            command: command.map(str::to_owned).collect(),
         },
         initial_delay_seconds: period,
         period_seconds: period,

@@ -3,7 +3,7 @@
 //!
 //! podman runs what Kubernetes runs, but for this: it knows neither StatefulSets nor NetworkPolicies; it
 //! publishes the ports of containers on the machine; older versions know no volumes of Secrets or of
-//! several parts; and its probes over HTTP need a program in the image. So pods here have no ports and no
+//! several parts, and no variables of the pod's addresses. So pods here have no ports, no such variable and no
 //! probes, as `as join` starts dead services again by itself, and their state is in their containers.
 
 use std::path::{Path, absolute};
@@ -54,6 +54,7 @@ impl Manifests<'_> {
         let container = self.container(as_);
         let container = Container {
             ports: Vec::new(),
+            env: Vec::new(),
             security_context: ContainerSecurity {
                 // It has the state, and `/tmp`.
                 read_only_root_filesystem: false,

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hawser_topology::{LinkKind, Network, Side};
+use hawser_topology::Network;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::pod::neighbour;
 use super::*;
 use crate::name;
 use crate::plan::Wiring;
@@ -180,9 +179,26 @@ fn pods_have_one_capability_and_bounds() {
                 assert!(container["resources"][bound][what].is_string());
             }
         }
-        for probe in ["livenessProbe", "readinessProbe"] {
-            assert_eq!(container[probe]["exec"]["command"][0], "/usr/bin/hawser");
-        }
+        let asked = [
+            "/usr/bin/hawser",
+            "as",
+            "health",
+            "--state",
+            "/var/lib/hawser/as",
+        ];
+        let command = |probe: &str| container[probe]["exec"]["command"].clone();
+        assert_eq!(command("livenessProbe"), json!(asked));
+        let ready = [&asked[..], &["--ready"]].concat();
+        assert_eq!(command("readinessProbe"), json!(ready));
+        // The state that `as join` uses.
+        let args = container["args"].as_array().unwrap();
+        assert!(args.ends_with(&["--state".into(), asked[4].into()]));
+        let variable = &container["env"][0];
+        assert_eq!(variable["name"], "HAWSER_ADDRESS");
+        assert_eq!(
+            variable["valueFrom"]["fieldRef"]["fieldPath"],
+            "status.podIPs"
+        );
         let volumes = pod["volumes"].as_array().unwrap();
         let names: BTreeSet<_> = volumes
             .iter()
@@ -214,21 +230,4 @@ fn the_segments_are_config_maps_of_files() {
         .map(|map| map["files"][0].as_str().unwrap())
         .collect();
     assert_eq!(files, ["segments/000.json.gz", "segments/001.json.gz"]);
-}
-
-#[test]
-fn a_pod_is_ready_once_a_parent_can_be_reached() {
-    let plan = Plan::new(&Network::ready("fig9").unwrap(), Wiring::Names).unwrap();
-    for as_ in &plan.ases {
-        let neighbour = neighbour(&plan, as_.isd_as).unwrap();
-        let has_parent = plan
-            .network
-            .links_of(as_.isd_as)
-            .any(|(link, side)| link.kind == LinkKind::Child && side == Side::B);
-        let is_parent = plan.network.links_of(as_.isd_as).any(|(link, side)| {
-            link.kind == LinkKind::Child && side == Side::B && link.a.isd_as == neighbour
-        });
-        assert_eq!(has_parent, is_parent, "{}", as_.isd_as);
-    }
-    assert_eq!(neighbour(&plan, "9-ff00:0:9".parse().unwrap()), None);
 }
