@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hawser_topology::{Network, as_folder};
+use hawser_topology::Network;
 use serde::Serialize;
 
 use crate::archive;
@@ -14,7 +14,7 @@ use crate::error::ExportError;
 use crate::hosts::{Host, Hosts};
 use crate::index::{INDEX, Index};
 use crate::keys::{self, Keys, Need, PKI};
-use crate::kubernetes::Manifests;
+use crate::kubernetes::{self, Manifests};
 use crate::name;
 use crate::partition::partition;
 use crate::plan::{Plan, Wiring};
@@ -71,6 +71,10 @@ pub struct Exported {
     pub removed: usize,
     /// Files that were there already.
     pub unchanged: usize,
+    /// Bytes of all files, without those of keys.
+    pub bytes: u64,
+    /// What the pods of all ASes request together; `None` where nothing is requested.
+    pub requests: Option<Requests>,
     /// ASes whose keys were made, which must start with them, again if they run.
     pub new_keys: usize,
     /// How many path segments there are.
@@ -81,6 +85,15 @@ pub struct Exported {
     pub segments_expire: u64,
     /// What is not as in the topology, in sentences.
     pub notes: Vec<String>,
+}
+
+/// What pods request of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Requests {
+    /// Thousandths of a processor.
+    pub cpu_millis: u64,
+    /// MiB of memory.
+    pub memory_mib: u64,
 }
 
 /// Exports a network to `folder`, at `now` in Unix seconds. What an export before has written there is
@@ -210,6 +223,8 @@ impl Export<'_> {
             written: 0,
             removed: 0,
             unchanged: 0,
+            bytes: tree.bytes(),
+            requests: self.requests(),
             new_keys,
             segments: made.count,
             segments_made: made.made,
@@ -241,18 +256,22 @@ impl Export<'_> {
         let (pki, network) = (self.folder.join(PKI), &self.plan.network);
         let roles = keys::roles(network);
         if !keys::are_due(self.index.keys_made, now)
-            && let Need::Some(new) = keys::need(&self.index.roles, network)
+            && let Need::Some(change) = keys::need(&self.index.roles, network)
+            && pki.exists()
         {
-            for isd_as in &new {
+            for isd_as in &change.new {
                 Keys::enroll(&pki, network, *isd_as, now)?;
+            }
+            for (isd, core) in &change.core {
+                Keys::set_core(&pki, *isd, core, now)?;
             }
             if let Some(keys) = Keys::read(&pki, network)? {
                 let gone = self.index.roles.keys();
                 for isd_as in gone.filter(|one| !roles.contains_key(one)) {
-                    keys::forget(&pki.join(as_folder(*isd_as)))?;
+                    Keys::retire(&pki, *isd_as)?;
                 }
                 self.index.roles = roles;
-                return Ok((keys, new.len()));
+                return Ok((keys, change.new.len()));
             }
         }
         tree::create(self.folder)?;
@@ -323,6 +342,14 @@ impl Export<'_> {
                 has_hosts: !self.hosts.is_empty(),
             },
         }
+    }
+
+    fn requests(&self) -> Option<Requests> {
+        let ases = self.plan.ases.len() as u64;
+        matches!(self.options.to, Target::Kubernetes).then(|| Requests {
+            cpu_millis: ases * kubernetes::REQUESTED_CPU_MILLIS,
+            memory_mib: ases * kubernetes::REQUESTED_MEMORY_MIB,
+        })
     }
 
     fn links_between_hosts(&self) -> usize {

@@ -46,9 +46,17 @@ impl Role {
         }
     }
 
-    /// Whether the TRC of the ISD names the AS.
-    fn is_in_trc(&self) -> bool {
-        self.core || self.voting || self.authoritative || self.issuing
+    /// Whether the AS was given a role in the TRC that takes keys.
+    fn is_named(&self) -> bool {
+        self.voting || self.authoritative || self.issuing
+    }
+
+    /// The role as a TRC of other core ASes leaves it.
+    fn apart_from_core(&self) -> Self {
+        Self {
+            core: false,
+            ..self.clone()
+        }
     }
 }
 
@@ -64,26 +72,53 @@ pub(crate) fn roles(network: &Network) -> Roles {
 /// Which keys are to be made.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Those of these ASes, with certificates of the authorities that are there.
-    Some(Vec<IsdAsn>),
-    /// All: a TRC would be another one.
+    /// Those of some ASes, and TRCs with other core ASes.
+    Some(Change),
+    /// All.
     All,
 }
 
-/// Which keys a network needs beside those that were made for `before`. ASes that no TRC names come and
-/// go; for another set of the others, or another role of any AS, all keys are made anew.
+/// What is to be changed of the keys that are there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// ASes that get keys, with certificates of the authorities that are there.
+    pub new: Vec<IsdAsn>,
+    /// ISDs that get another TRC, each with its core ASes.
+    pub core: BTreeMap<u16, Vec<IsdAsn>>,
+}
+
+/// Which keys a network needs beside those that were made for `before`. ASes come and go, and core ASes
+/// change, unless their ISD comes or goes with them; for other voters or authorities, all keys are made anew.
 pub(crate) fn need(before: &Roles, network: &Network) -> Need {
     let now = roles(network);
     let stays = |(isd_as, role): (&IsdAsn, &Role)| match now.get(isd_as) {
-        Some(now) => now == role,
-        None => !role.is_in_trc(),
+        Some(now) => now.apart_from_core() == role.apart_from_core(),
+        None => !role.is_named(),
     };
-    let comes = |(isd_as, role): (&IsdAsn, &Role)| before.contains_key(isd_as) || !role.is_in_trc();
-    if before.is_empty() || !before.iter().all(stays) || !now.iter().all(comes) {
+    let comes = |(isd_as, role): (&IsdAsn, &Role)| before.contains_key(isd_as) || !role.is_named();
+    let (core_before, core) = (core(before), core(&now));
+    let has_same_isds = core_before.keys().eq(core.keys());
+    // That an ISD has no core AS is said when all keys are made.
+    let has_core = core.values().all(|ases| !ases.is_empty());
+    if !(has_same_isds && has_core && before.iter().all(stays) && now.iter().all(comes)) {
         return Need::All;
     }
     let new = now.into_keys().filter(|one| !before.contains_key(one));
-    Need::Some(new.collect())
+    let differs = |(isd, ases): &(u16, Vec<IsdAsn>)| core_before.get(isd) != Some(ases);
+    Need::Some(Change {
+        new: new.collect(),
+        core: core.into_iter().filter(differs).collect(),
+    })
+}
+
+/// The core ASes of each ISD.
+fn core(roles: &Roles) -> BTreeMap<u16, Vec<IsdAsn>> {
+    let mut core: BTreeMap<u16, Vec<IsdAsn>> = BTreeMap::new();
+    for (isd_as, role) in roles {
+        let of_isd = core.entry(isd_as.isd().to_u16()).or_default();
+        of_isd.extend(role.core.then_some(*isd_as));
+    }
+    core
 }
 
 /// Whether keys that were made at `made` are to be made anew at `now`, both in Unix seconds.
@@ -92,8 +127,8 @@ pub(crate) fn are_due(made: u64, now: u64) -> bool {
 }
 
 impl Keys {
-    /// Makes the keys of an AS that no TRC names, with a certificate of the authority in `folder` that
-    /// issues it, at `now` (Unix seconds). What is there of the AS is replaced.
+    /// Makes the keys of an AS, with a certificate of the authority in `folder` that issues it, at `now` (Unix
+    /// seconds). What is there of the AS is replaced, but for keys of a voter or an authority.
     pub fn enroll(
         folder: &Path,
         network: &Network,
@@ -101,25 +136,38 @@ impl Keys {
         now: u64,
     ) -> Result<(), ExportError> {
         let of_as = folder.join(as_folder(isd_as));
-        forget(&of_as)?;
-        let named = network.find(isd_as).and_then(|as_| as_.cert_issuer);
-        let ases = network.ases.iter().map(|as_| as_.isd_as);
-        let of_isd = ases.filter(|other| other.isd() == isd_as.isd());
-        let mut candidates = named.into_iter().chain(of_isd);
-        let has_authority = |one: &IsdAsn| {
-            let key = folder.join(as_folder(*one)).join("crypto/ca/cp-ca.key");
-            key.exists()
-        };
-        let issuer = candidates.find(has_authority);
+        for part in PARTS {
+            forget(&of_as.join(part))?;
+        }
         let isd = isd_as.isd().to_u16();
+        let named = network.find(isd_as).and_then(|as_| as_.cert_issuer);
+        let named = named.map(|issuer| folder.join(as_folder(issuer)));
+        let of_isd = folders(folder, &format!("{isd}-"))?;
+        let mut candidates = named.into_iter().chain(of_isd);
+        let issuer = candidates.find(|one| one.join(AUTHORITY).exists());
         let issuer = issuer.ok_or(ExportError::Issue(IssueError::NoIsd(isd)))?;
-        let issuer = Issuer::load(&folder.join(as_folder(issuer))).map_err(IssueError::from)?;
+        let issuer = Issuer::load(&issuer).map_err(IssueError::from)?;
         tree::create(&of_as)?;
         issuer.enroll(isd_as, &of_as, now)?;
         for name in MASTER_KEYS {
             write(&of_as.join(name), new_master_key(isd_as)?.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Makes these ASes the core ASes of an ISD: all ASes get its next TRC, which the voters of before have
+    /// signed, also those that are no longer in the network.
+    pub fn set_core(folder: &Path, isd: u16, core: &[IsdAsn], now: u64) -> Result<(), ExportError> {
+        hawser_trust::set_core(isd, core, &folders(folder, "")?, now)?;
+        Ok(())
+    }
+
+    /// Removes the keys of an AS that is no longer in the network, unless it votes or issues certificates: its
+    /// ISD needs these for the next TRC.
+    pub fn retire(folder: &Path, isd_as: IsdAsn) -> Result<(), ExportError> {
+        let of_as = folder.join(as_folder(isd_as));
+        let has_role = of_as.join(AUTHORITY).exists() || of_as.join(VOTER).exists();
+        if has_role { Ok(()) } else { forget(&of_as) }
     }
 
     /// Reads what [`Self::make`] wrote; `None` if an AS lacks a file that it needs.
@@ -214,12 +262,29 @@ impl Keys {
 
 /// The folders of an AS whose files it gets.
 const PARTS: [&str; 3] = ["keys", "certs", "crypto/as"];
+/// The keys of a certification authority, and of a voter.
+const AUTHORITY: &str = "crypto/ca/cp-ca.key";
+const VOTER: &str = "crypto/voting/sensitive-voting.key";
 const MASTER_KEYS: [&str; 2] = ["keys/master0.key", "keys/master1.key"];
 
 /// A random master key, as its file has it.
 fn new_master_key(isd_as: IsdAsn) -> Result<String, ExportError> {
     let key = master_key().map_err(|source| ExportError::MasterKey { isd_as, source })?;
     Ok(BASE64_STANDARD.encode(key))
+}
+
+/// The folders of ASes whose names begin so, in the order of their names.
+fn folders(pki: &Path, begin: &str) -> Result<Vec<PathBuf>, ExportError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(pki).map_err(ExportError::at(pki))? {
+        let path = entry.map_err(ExportError::at(pki))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(begin) && path.is_dir() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Removes a folder with all keys in it, if it is there.
@@ -289,19 +354,31 @@ mod tests {
         };
         let leaf = network.ases.iter().position(|as_| !as_.core).unwrap();
         assert_eq!(leaf, 0);
-        let nothing = || Need::Some(Vec::new());
+        let nothing = || Need::Some(Change::default());
         assert_eq!(need_of(|network| network.links.clear()), nothing());
         assert_eq!(need_of(|network| drop(network.ases.remove(0))), nothing());
         let new: IsdAsn = "1-ff00:0:99".parse().unwrap();
         let come = |network: &mut Network| {
             network.ases[0].isd_as = "1-ff00:0:99".parse().unwrap();
         };
-        assert_eq!(need_of(come), Need::Some(vec![new]));
-        assert_eq!(need_of(|network| network.ases[0].core = true), Need::All);
-        assert_eq!(
-            need_of(|network| network.ases.retain(|as_| !as_.core)),
-            Need::All
-        );
+        let change = Change {
+            new: vec![new],
+            ..Change::default()
+        };
+        assert_eq!(need_of(come), Need::Some(change));
+        let Need::Some(Change { new, core }) = need_of(|network| network.ases[0].core = true)
+        else {
+            panic!("all keys are made");
+        };
+        assert_eq!((new.len(), core.len()), (0, 1));
+        assert!(core[&1].contains(&network.ases[0].isd_as));
+        for change in [
+            (|network| network.ases.retain(|as_| !as_.core)) as fn(&mut Network),
+            |network| network.ases[0].voting = true,
+            |network| network.ases[0].isd_as = "2-ff00:0:99".parse().unwrap(),
+        ] {
+            assert_eq!(need_of(change), Need::All);
+        }
         assert_eq!(need(&Roles::new(), &network), Need::All);
         assert!(are_due(100, 99) && !are_due(100, 100) && are_due(100, 100 + RENEW));
     }

@@ -17,6 +17,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
 use self::objects::*;
+pub(crate) use self::pod::{REQUESTED_CPU_MILLIS, REQUESTED_MEMORY_MIB};
 use crate::error::ExportError;
 use crate::plan::{AsPlan, Plan};
 use crate::segments::part_path;

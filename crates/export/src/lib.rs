@@ -30,5 +30,5 @@ mod segments;
 mod tree;
 
 pub use self::error::ExportError;
-pub use self::export::{Exported, Options, Target, export};
+pub use self::export::{Exported, Options, Requests, Target, export};
 pub use self::hosts::{Host, Hosts};

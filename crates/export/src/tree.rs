@@ -54,6 +54,12 @@ impl Tree {
         self.0.keys().cloned().collect()
     }
 
+    /// The bytes of all files together.
+    pub fn bytes(&self) -> u64 {
+        let sizes = self.0.values().map(|content| content.bytes.len() as u64);
+        sizes.sum()
+    }
+
     /// The content of a file.
     #[cfg(test)]
     pub fn get(&self, name: &str) -> Option<&[u8]> {

@@ -17,7 +17,7 @@ use crate::issuer::IssueError;
 use crate::key::Key;
 use crate::pem;
 use crate::store::{LoadError, Store, read};
-use crate::trc::{Payload, Trc};
+use crate::trc::{Payload, Trc, TrcId};
 use crate::write::{EARLY, TRC_LIFETIME, WriteError, file};
 
 /// Seconds for which the previous TRC stays valid beside an update.
@@ -37,37 +37,91 @@ pub fn add_core(
     folders: &[PathBuf],
     now: u64,
 ) -> Result<Option<PathBuf>, IssueError> {
-    let no_trc = || IssueError::NoIsd(isd);
-    let mut before: Option<Trc> = None;
+    let before = newest(isd, folders)?;
+    let known = before.content().core.iter().chain(core);
+    update(&before, known.copied().collect(), folders, now)
+}
+
+/// As [`add_core`], but the ASes of `core`, at least one, are the only core ASes from then on. Those that are
+/// no longer core are no longer authoritative either; they vote and issue certificates as before. If no
+/// authoritative AS is left, all core ASes are authoritative.
+///
+/// # Errors
+/// As [`add_core`].
+pub fn set_core(
+    isd: u16,
+    core: &[IsdAsn],
+    folders: &[PathBuf],
+    now: u64,
+) -> Result<Option<PathBuf>, IssueError> {
+    let before = newest(isd, folders)?;
+    update(&before, core.iter().copied().collect(), folders, now)
+}
+
+/// The newest TRC of an ISD in the folders of its ASes.
+fn newest(isd: u16, folders: &[PathBuf]) -> Result<Trc, IssueError> {
+    let mut newest: Option<Trc> = None;
     for folder in folders {
         let certs = folder.join("certs");
         if !certs.exists() {
             continue;
         }
-        let newest = Store::load(&certs)?.newest(isd).cloned();
-        let newer = |trc: &Trc| before.as_ref().is_none_or(|b| b.id() < trc.id());
-        if let Some(trc) = newest.filter(newer) {
-            before = Some(trc);
+        let found = Store::load(&certs)?.newest(isd).cloned();
+        let newer = |trc: &Trc| newest.as_ref().is_none_or(|known| known.id() < trc.id());
+        if let Some(trc) = found.filter(newer) {
+            newest = Some(trc);
         }
     }
-    let before = before.ok_or_else(no_trc)?;
-    let mut all: BTreeSet<IsdAsn> = before.content().core.iter().copied().collect();
-    let count = all.len();
-    all.extend(core);
-    if all.len() == count {
+    newest.ok_or(IssueError::NoIsd(isd))
+}
+
+/// The update of a TRC after which the ASes of `core` are the core ASes; `None` if they are it already.
+fn update(
+    before: &Trc,
+    core: BTreeSet<IsdAsn>,
+    folders: &[PathBuf],
+    now: u64,
+) -> Result<Option<PathBuf>, IssueError> {
+    let there: BTreeSet<IsdAsn> = before.content().core.iter().copied().collect();
+    let id = before.id();
+    if core == there {
+        complete(before, folders)?;
         return Ok(None);
     }
-    let voters = voters(&before, folders)?;
-    let made = make(&before, &all, &voters, now).map_err(|source| WriteError::Sign {
+    let isd = id.isd;
+    let voters = voters(before, folders)?;
+    let made = make(before, &core, &voters, now).map_err(|source| WriteError::Sign {
         what: format!("the next TRC of ISD {isd}"),
         source,
     })?;
-    let id = before.id();
-    let name = format!("certs/ISD{isd}-B{}-S{}.trc", id.base, id.serial + 1);
+    let name = file_name(TrcId {
+        serial: id.serial + 1,
+        ..id
+    });
     for folder in folders {
         file(&folder.join(&name), &made, 0o644)?;
     }
     Ok(Some(name.into()))
+}
+
+/// Gives a TRC to the folders that lack it, as after an update that was interrupted.
+fn complete(trc: &Trc, folders: &[PathBuf]) -> Result<(), IssueError> {
+    let name = file_name(trc.id());
+    let lacking = folders.iter().map(|folder| folder.join(&name));
+    for path in lacking.filter(|path| !path.exists()) {
+        let text = pem::encode("TRC", trc.to_der());
+        let text = text.map_err(|source| WriteError::Sign {
+            what: format!("a copy of {}", trc.id()),
+            source,
+        })?;
+        file(&path, &text, 0o644)?;
+    }
+    Ok(())
+}
+
+/// The file of a TRC in the folder of an AS.
+fn file_name(TrcId { isd, base, serial }: TrcId) -> String {
+    format!("certs/ISD{isd}-B{base}-S{serial}.trc")
 }
 
 /// A sensitive voter of a TRC: its place there, and its key.
@@ -147,6 +201,12 @@ fn make(
     let until = until.fold(now + TRC_LIFETIME, u64::min);
     let certificates = before.certificates.iter();
     let certificates = certificates.map(|c| Any::from_der(c.to_der()));
+    // Only core ASes are authoritative.
+    let authoritative = before.content().authoritative.iter();
+    let mut authoritative: Vec<&IsdAsn> = authoritative.filter(|one| core.contains(one)).collect();
+    if authoritative.is_empty() {
+        authoritative = core.iter().collect();
+    }
     let payload = Payload {
         version: 0,
         id: [id.isd.into(), id.serial + 1, id.base],
@@ -156,7 +216,7 @@ fn make(
         votes: voters.iter().map(|(at, _)| *at).collect(),
         quorum: u8::try_from(before.content().quorum).unwrap_or(u8::MAX),
         core: text(&mut core.iter())?,
-        authoritative: text(&mut before.content().authoritative.iter())?,
+        authoritative: text(&mut authoritative.into_iter())?,
         description: before.content().description.clone(),
         certificates: certificates.collect::<der::Result<_>>()?,
     };

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_address::IsdAsn;
-use hawser_trust::{AsRole, Chain, IssueError, Issuer, LoadError, Signer, Store, add_core, write};
+use hawser_trust::{
+    AsRole, Chain, IssueError, Issuer, LoadError, Signer, Store, add_core, set_core, write,
+};
 
 const CORE: &str = "1-ff00:0:110";
 const LATER: &str = "1-ff00:0:7";
@@ -163,4 +165,33 @@ fn core_ases_come_later_by_an_update_of_the_trc() {
     );
     let none = add_core(2, &[ia("2-ff00:0:9")], &folders, now());
     assert!(matches!(none, Err(IssueError::NoIsd(2))), "{none:?}");
+}
+
+#[test]
+fn core_ases_change_by_an_update_of_the_trc() {
+    let (_keep, core, later) = isd();
+    let issuer = Issuer::load(&core).unwrap();
+    issuer.enroll(ia(LATER), &later, now()).unwrap();
+    let folders = [core.clone(), later.clone()];
+    let trc = |folder: &Path| {
+        let store = Store::load(&folder.join("certs")).unwrap();
+        store.newest(1).unwrap().clone()
+    };
+    let before = trc(&core);
+    // The only core AS, which votes and issues, hands over to another.
+    set_core(1, &[ia(LATER)], &folders, now()).unwrap().unwrap();
+    let after = trc(&later);
+    after.verify_update(&before).unwrap();
+    assert_eq!(after.content().core, [ia(LATER)]);
+    assert_eq!(after.content().authoritative, [ia(LATER)]);
+    // It votes on the next one, too.
+    set_core(1, &[ia(CORE)], &folders, now()).unwrap().unwrap();
+    let last = trc(&core);
+    last.verify_update(&after).unwrap();
+    assert_eq!(last.content().core, [ia(CORE)]);
+    assert_eq!(signer(&later).isd_as(), ia(LATER));
+    // A folder that an interrupted update did not reach gets it by the next attempt.
+    fs::remove_file(later.join("certs/ISD1-B1-S3.trc")).unwrap();
+    assert_eq!(set_core(1, &[ia(CORE)], &folders, now()).unwrap(), None);
+    assert_eq!(trc(&later).id(), last.id());
 }

@@ -142,7 +142,10 @@ fn only_what_differs_is_changed() {
     let options = options(Target::Kubernetes);
     let export = |network: &Network, now: u64| export(network, &options, path, now).unwrap();
     let begin = now();
-    export(&network, begin);
+    let first = export(&network, begin);
+    let ases = network.ases.len() as u64;
+    let requests = first.requests.unwrap();
+    assert_eq!((requests.cpu_millis, requests.memory_mib), (50 * ases, 96 * ases));
     let [a, b] = {
         let link = &network.links[0];
         [link.a.isd_as, link.b.isd_as]
@@ -184,6 +187,66 @@ fn only_what_differs_is_changed() {
     // Lost keys are made anew.
     fs::remove_dir_all(path.join(PKI)).unwrap();
     assert_eq!(export(&network, begin + 3).new_keys, network.ases.len());
+}
+
+#[test]
+fn other_core_ases_have_the_next_trc_and_keys_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let mut network = Network::ready("fig9").unwrap();
+    let export = |network: &Network, now: u64| {
+        let options = options(Target::Kubernetes);
+        export(network, &options, path, now).unwrap()
+    };
+    let key = |isd_as: IsdAsn| {
+        let bundle = Bundle::unpack(&archive(path, isd_as)).unwrap();
+        bundle.get("crypto/as/cp-as.key").unwrap().to_vec()
+    };
+    let begin = now();
+    export(&network, begin);
+    let keys: Vec<_> = network.ases.iter().map(|as_| key(as_.isd_as)).collect();
+    let leaf = network.ases.iter().position(|as_| !as_.core).unwrap();
+    network.ases[leaf].core = true;
+    let changed = export(&network, begin + 1);
+    assert_eq!(changed.new_keys, 0);
+    for (as_, before) in network.ases.iter().zip(keys) {
+        assert_eq!(key(as_.isd_as), before);
+    }
+    let core_of = |isd_as: IsdAsn| {
+        let certs = path.join(PKI).join(as_folder(isd_as)).join("certs");
+        let store = hawser_trust::Store::load(&certs).unwrap();
+        let trc = store.newest(1).unwrap();
+        (trc.id().serial, trc.content().core.clone())
+    };
+    // It is the only one that is left.
+    let new = network.ases[leaf].isd_as;
+    let gone: Vec<IsdAsn> = network
+        .ases
+        .iter()
+        .filter(|as_| as_.core && as_.isd_as != new)
+        .map(|as_| as_.isd_as)
+        .collect();
+    network.ases.retain(|as_| !gone.contains(&as_.isd_as));
+    let is_left = |link: &hawser_topology::Link| {
+        ![link.a.isd_as, link.b.isd_as]
+            .iter()
+            .any(|end| gone.contains(end))
+    };
+    network.links.retain(is_left);
+    assert_eq!(export(&network, begin + 2).new_keys, 0);
+    for as_ in &network.ases {
+        assert_eq!(core_of(as_.isd_as), (3, vec![new]));
+        let bundle = Bundle::unpack(&archive(path, as_.isd_as)).unwrap();
+        assert!(bundle.get("certs/ISD1-B1-S3.trc").is_some());
+    }
+    // The voters of before sign the next one, and their authority issues certificates of ASes that come.
+    let mut later = network.ases[0].clone();
+    (later.isd_as, later.core) = ("1-ff00:0:99".parse().unwrap(), true);
+    network.ases.push(later.clone());
+    assert_eq!(export(&network, begin + 3).new_keys, 1);
+    assert_eq!(core_of(later.isd_as).0, 4);
+    assert!(core_of(new).1.contains(&later.isd_as));
+    assert_eq!(export(&network, begin + 4).written, 0);
 }
 
 #[test]

@@ -184,8 +184,8 @@ pub(super) struct FieldRef {
 
 #[derive(Serialize)]
 pub(super) struct Resources {
-    pub requests: BTreeMap<&'static str, &'static str>,
-    pub limits: BTreeMap<&'static str, &'static str>,
+    pub requests: BTreeMap<&'static str, String>,
+    pub limits: BTreeMap<&'static str, String>,
 }
 
 #[derive(Serialize)]

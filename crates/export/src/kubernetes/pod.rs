@@ -11,6 +11,9 @@ use crate::plan::AsPlan;
 pub(super) const ARCHIVE_FOLDER: &str = "/etc/hawser/archive";
 pub(super) const SEGMENTS_FOLDER: &str = "/etc/hawser/segments";
 const STATE_FOLDER: &str = "/var/lib/hawser";
+/// What a pod requests: thousandths of a processor, and MiB of memory.
+pub(crate) const REQUESTED_CPU_MILLIS: u64 = 50;
+pub(crate) const REQUESTED_MEMORY_MIB: u64 = 96;
 /// Time that a probe leaves its command, in seconds: a border router that does not answer takes 5.
 const PROBE_TIMEOUT: u32 = 8;
 
@@ -116,8 +119,12 @@ impl Manifests<'_> {
                 })
                 .collect(),
             resources: Resources {
-                requests: [("cpu", "50m"), ("memory", "96Mi")].into(),
-                limits: [("cpu", "2"), ("memory", "1Gi")].into(),
+                requests: [
+                    ("cpu", format!("{REQUESTED_CPU_MILLIS}m")),
+                    ("memory", format!("{REQUESTED_MEMORY_MIB}Mi")),
+                ]
+                .into(),
+                limits: [("cpu", "2".to_owned()), ("memory", "1Gi".to_owned())].into(),
             },
             security_context: ContainerSecurity {
                 allow_privilege_escalation: false,

@@ -35,14 +35,14 @@ pub(crate) fn check(
 fn check_roles(known: &As, as_: &As) -> Result<(), String> {
     let roles = |as_: &As| {
         (
-            [as_.core, as_.voting, as_.authoritative, as_.issuing],
+            [as_.voting, as_.authoritative, as_.issuing],
             as_.cert_issuer,
         )
     };
     match roles(known) == roles(as_) {
         true => Ok(()),
         false => Err(format!(
-            "{} gets another role in its ISD (core, voting, authoritative, issuing, cert_issuer), for which all certificates are made anew: not supported yet while the lab runs, take it down and bring it up again",
+            "{} gets another role in its ISD (voting, authoritative, issuing, cert_issuer), for which all certificates are made anew: not supported yet while the lab runs, take it down and bring it up again",
             as_.isd_as
         )),
     }

@@ -36,7 +36,7 @@ pub(crate) fn has_authority(dir: &LabDir, isd_as: IsdAsn) -> bool {
 
 /// Makes the folder of an AS of `network`, with its keys, its certificate and the TRCs of all ISDs; keys
 /// that are there are kept. `known` are the other ASes of the lab that have folders: one of them issues
-/// the certificate, and all of them get a TRC that is new.
+/// the certificate, and all of them get the TRC of an ISD that is new.
 pub(crate) fn make(
     dir: &LabDir,
     known: &BTreeSet<IsdAsn>,
@@ -52,15 +52,29 @@ pub(crate) fn make(
     if !has_certificate(as_dir.path())? {
         certify(dir, known, network, isd_as)?;
     }
-    if network.find(isd_as).is_some_and(|as_| as_.core) {
-        let all = known.iter().chain([&isd_as]).collect::<BTreeSet<_>>();
-        let folders: Vec<PathBuf> = (all.into_iter())
-            .map(|one| dir.as_dir(*one).path().to_owned())
-            .collect();
-        let isd = isd_as.isd().to_u16();
-        hawser_trust::add_core(isd, &[isd_as], &folders, now())?;
-    }
     Ok(())
+}
+
+/// Makes the core ASes that an ISD has in `network` those of its TRC, which all ASes of `known` get. Their
+/// folders are there; among them are those of the voters.
+pub(crate) fn update_trc(
+    dir: &LabDir,
+    known: &BTreeSet<IsdAsn>,
+    network: &Network,
+    isd: u16,
+) -> Result<(), KeysError> {
+    let folders = known.iter().map(|one| dir.as_dir(*one).path().to_owned());
+    let folders: Vec<PathBuf> = folders.collect();
+    let core: Vec<IsdAsn> = core_of(network, isd).into_iter().collect();
+    hawser_trust::set_core(isd, &core, &folders, now())?;
+    Ok(())
+}
+
+/// The core ASes of an ISD.
+pub(crate) fn core_of(network: &Network, isd: u16) -> BTreeSet<IsdAsn> {
+    let ases = network.ases.iter();
+    let core = ases.filter(|as_| as_.core && as_.isd_as.isd().to_u16() == isd);
+    core.map(|as_| as_.isd_as).collect()
 }
 
 fn certify(
@@ -106,6 +120,7 @@ fn make_isd(
         .filter(|one| one.isd() != isd_as.isd())
         .collect();
     for other in &others {
+        forget_trcs(&certs(*other), isd_as.isd().to_u16())?;
         copy_trcs(&certs(isd_as), &certs(*other))?;
     }
     if let Some(other) = others.first() {
@@ -125,6 +140,19 @@ fn copy_trcs(from: &Path, to: &Path) -> Result<(), FileError> {
             let bytes = fs::read(&path).map_err(FileError::at(&path))?;
             let copy = to.join(name);
             hawser_file::write(&copy, &bytes, 0o644).map_err(FileError::at(&copy))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the TRCs of an ISD that the lab had before, with other keys.
+fn forget_trcs(certs: &Path, isd: u16) -> Result<(), FileError> {
+    let begin = format!("ISD{isd}-");
+    for entry in fs::read_dir(certs).map_err(FileError::at(certs))? {
+        let path = entry.map_err(FileError::at(certs))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(&begin) && name.ends_with(".trc") {
+            fs::remove_file(&path).map_err(FileError::at(&path))?;
         }
     }
     Ok(())
@@ -217,6 +245,12 @@ mod tests {
             Ok(())
         }
 
+        /// Brings the TRC of an AS's ISD up to date.
+        fn update(&self, isd_as: IsdAsn) {
+            let isd = isd_as.isd().to_u16();
+            update_trc(&self.dir, &self.known, &self.network, isd).unwrap();
+        }
+
         fn store(&self, isd_as: IsdAsn) -> Store {
             Store::load(&self.dir.as_dir(isd_as).path().join("certs")).unwrap()
         }
@@ -270,6 +304,7 @@ mod tests {
         let mut lab = Folder::new();
         let core = lab.add("1-ff00:0:98", true);
         lab.make(core).unwrap();
+        lab.update(core);
         lab.check(core);
         for one in &lab.known {
             let store = lab.store(*one);
@@ -279,7 +314,32 @@ mod tests {
         }
         // Nothing is left to do.
         lab.make(core).unwrap();
+        lab.update(core);
         assert_eq!(lab.store(core).newest(1).unwrap().id().serial, 2);
+    }
+
+    #[test]
+    fn the_core_ases_of_the_trc_are_those_of_the_network() {
+        let mut lab = Folder::new();
+        // It was added first, as by a change that was interrupted, and gets its role later.
+        let new = lab.add("1-ff00:0:98", false);
+        lab.make(new).unwrap();
+        lab.update(new);
+        assert_eq!(lab.store(new).newest(1).unwrap().id().serial, 1);
+        let old = lab.network.ases.iter().position(|as_| as_.core).unwrap();
+        let last = lab.network.ases.len() - 1;
+        lab.network.ases[last].core = true;
+        lab.network.ases[old].core = false;
+        let old = lab.network.ases[old].isd_as;
+        lab.update(new);
+        for one in &lab.known {
+            let store = lab.store(*one);
+            let trc = store.newest(1).unwrap();
+            let core: BTreeSet<IsdAsn> = trc.content().core.iter().copied().collect();
+            assert_eq!(core, core_of(&lab.network, 1), "of {one}");
+            assert!(core.contains(&new) && !core.contains(&old));
+        }
+        lab.check(new);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hawser_topology::{IsdAsn, Network};
 
+use super::keys::core_of;
 use super::step::Step;
 use crate::plan::{AsPlan, LinkId, LinkPlan, Plan, PlanError};
 
@@ -14,8 +15,16 @@ pub(crate) struct Made {
     pub links: BTreeMap<LinkId, MadeLink>,
     /// Contents of `network.json`.
     pub published: Network,
+    /// The core ASes by ISD, as the TRCs name them.
+    pub core: BTreeMap<u16, BTreeSet<IsdAsn>>,
     /// ASes that were removed, and whose folders exist.
     pub leftover: BTreeSet<IsdAsn>,
+}
+
+/// The core ASes of each ISD of a network.
+pub(super) fn core_by_isd(network: &Network) -> BTreeMap<u16, BTreeSet<IsdAsn>> {
+    let isds = network.ases.iter().map(|as_| as_.isd_as.isd().to_u16());
+    isds.map(|isd| (isd, core_of(network, isd))).collect()
 }
 
 /// An AS that exists.
@@ -115,6 +124,7 @@ impl Made {
         Self {
             ases: ases.collect(),
             links,
+            core: core_by_isd(&network),
             published: network,
             leftover: BTreeSet::new(),
         }
@@ -152,6 +162,10 @@ impl Made {
                     };
                     self.ases.insert(*isd_as, made);
                     self.leftover.remove(isd_as);
+                    // The TRC of a new ISD is made with the keys of its first AS.
+                    let isd = isd_as.isd().to_u16();
+                    let core = core_of(&target.network, isd);
+                    self.core.entry(isd).or_insert(core);
                 }
             }
             Step::AddLink(id) => {
@@ -164,6 +178,12 @@ impl Made {
                     self.links.insert(*id, made);
                 }
             }
+            Step::UpdateTrc(isd) => {
+                self.core.insert(*isd, core_of(&target.network, *isd));
+                for as_ in self.ases.values_mut() {
+                    as_.has_control_current = false;
+                }
+            }
             Step::Publish => {
                 self.published = target.network.clone();
                 for as_ in self.ases.values_mut() {
@@ -172,6 +192,11 @@ impl Made {
             }
             Step::Forget(isd_as) => {
                 self.leftover.remove(isd_as);
+                let isd = isd_as.isd().to_u16();
+                let mut left = self.ases.keys().chain(&self.leftover);
+                if !left.any(|one| one.isd().to_u16() == isd) {
+                    self.core.remove(&isd);
+                }
             }
             Step::SetHost(isd_as)
             | Step::Configure(isd_as)

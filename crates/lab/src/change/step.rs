@@ -32,6 +32,8 @@ pub(crate) enum Step {
     ReloadRouters(IsdAsn),
     /// Gives an AS its plain-IP routes to the hosts of the others.
     SetRoutes(IsdAsn),
+    /// Makes the core ASes of an ISD those that its TRC names, and gives the TRC to all ASes.
+    UpdateTrc(u16),
     /// Writes `network.json`, from which control services make segments.
     Publish,
     /// Has the control service of an AS read the network.
@@ -55,6 +57,7 @@ impl Step {
             Self::ReplaceRouters(isd_as) => ("replace routers of", isd_as.to_string()),
             Self::ReloadRouters(isd_as) => ("reload routers of", isd_as.to_string()),
             Self::SetRoutes(isd_as) => ("set plain-IP routes of", isd_as.to_string()),
+            Self::UpdateTrc(isd) => ("update the TRC of ISD", isd.to_string()),
             Self::Publish => ("publish the network", String::new()),
             Self::ReloadControl(isd_as) => ("reload control service of", isd_as.to_string()),
             Self::Forget(isd_as) => ("remove folder of", isd_as.to_string()),

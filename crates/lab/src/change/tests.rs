@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Underlay};
 use proptest::prelude::*;
 
+use super::made::core_by_isd;
 use super::*;
 use crate::plan::{LinkId, Plan};
 
@@ -183,8 +184,10 @@ fn check_step(made: &Made, step: &Step, target: &Target) -> Result<(), TestCaseE
         | Step::SetRoutes(isd_as)
         | Step::ReloadControl(isd_as) => has(isd_as),
         Step::Forget(isd_as) => !has(isd_as) && target.network.find(*isd_as).is_none(),
-        // All folders that the network names are there by then.
-        Step::Publish => target.network.ases.iter().all(|as_| has(&as_.isd_as)),
+        // All folders that the network names are there by then, and so are those of the voters.
+        Step::UpdateTrc(_) | Step::Publish => {
+            target.network.ases.iter().all(|as_| has(&as_.isd_as))
+        }
     };
     prop_assert!(is_ready, "{step} too early");
     Ok(())
@@ -246,6 +249,12 @@ fn without_numbers(made: &Made) -> impl PartialEq + std::fmt::Debug + use<> {
 fn check_whole(made: &Made, network: &Network) -> Result<(), TestCaseError> {
     prop_assert_eq!(without_numbers(made), without_numbers(&fresh(network)));
     prop_assert!(made.leftover.is_empty());
+    for (isd, core) in core_by_isd(network) {
+        prop_assert!(
+            core.is_empty() || made.core[&isd] == core,
+            "the TRC of ISD {isd}"
+        );
+    }
     for as_ in made.ases.values() {
         prop_assert!(as_.is_started && as_.has_routers_current && as_.has_control_current);
     }
@@ -317,7 +326,10 @@ proptest! {
                     | Step::ReloadRouters(of)
                     | Step::Forget(of) => prop_assert!(!ases.contains(&of), "{}", step),
                     // These change nothing of what an AS has already, and are for all of them.
-                    Step::SetRoutes(_) | Step::Publish | Step::ReloadControl(_) => {}
+                    Step::SetRoutes(_)
+                    | Step::UpdateTrc(_)
+                    | Step::Publish
+                    | Step::ReloadControl(_) => {}
                 }
             }
         }
@@ -371,8 +383,12 @@ fn roles_do_not_change_while_a_lab_runs() {
         check(&before, after, |_| authority).unwrap_err()
     };
     assert_eq!(check(&before, before.clone(), all).unwrap(), before);
-    let error = refused(|network| network.ases[0].core = true, true);
+    let error = refused(|network| network.ases[0].voting = true, true);
     assert!(error.contains("1-ff00:0:1 gets another role"), "{error}");
+    // Core ASes change: the TRC is updated.
+    let mut other_core = before.clone();
+    other_core.ases[0].core = true;
+    assert_eq!(check(&before, other_core.clone(), all).unwrap(), other_core);
     let add = |network: &mut Network| {
         let mut new = network.ases[0].clone();
         new.isd_as = "1-ff00:0:99".parse().unwrap();

@@ -91,6 +91,11 @@ impl Supervisor {
                 let routes = (&made.routes[..], &wanted.routes[..]);
                 build::set_routes(wanted, routes, is_up, &self.namespaces)?;
             }
+            Step::UpdateTrc(isd) => {
+                let known = self.made.ases.keys().chain(&self.made.leftover);
+                let known = known.copied().collect();
+                keys::update_trc(&self.dir, &known, &target.network, *isd)?;
+            }
             Step::Publish => self.publish(target)?,
             Step::ReloadControl(isd_as) => return self.reload_control(*isd_as),
             Step::Forget(isd_as) => {

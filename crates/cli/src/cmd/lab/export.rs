@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use hawser_export::{ExportError, Exported, Hosts, Options, Target, export};
+use hawser_export::{ExportError, Exported, Hosts, Options, Requests, Target, export};
 use hawser_topology::rough_duration;
 
 use crate::cmd::{files, print};
@@ -95,8 +95,20 @@ pub fn run(args: ExportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the links between hosts, new keys, when the segments expire, and the notes.
+/// Prints the sizes, the links between hosts, new keys, when the segments expire, and the notes.
 fn show(exported: &Exported, now: u64) {
+    let size = exported.bytes as f64 / f64::from(1 << 20);
+    match exported.requests {
+        Some(Requests {
+            cpu_millis,
+            memory_mib,
+        }) => outln!(
+            "{size:.1} MiB of files; the pods request {:.2} processors and {:.2} GiB of memory",
+            cpu_millis as f64 / 1000.0,
+            memory_mib as f64 / 1024.0
+        ),
+        None => outln!("{size:.1} MiB of files"),
+    }
     if exported.links_between_hosts > 0 {
         outln!("{} links are between hosts", exported.links_between_hosts);
     }
