@@ -41,6 +41,11 @@ impl LabDir {
         self.0.join("settings.json")
     }
 
+    /// The file with the names of hosts and routers, see [`crate::names`].
+    pub fn names(&self) -> PathBuf {
+        self.0.join("hosts")
+    }
+
     /// The supervisor's socket.
     pub fn socket(&self) -> PathBuf {
         self.0.join("lab.sock")

@@ -1,14 +1,19 @@
 //! Running programs inside an AS.
 
 use std::convert::Infallible;
+use std::ffi::{CStr, CString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use hawser_kernel::namespace;
 use hawser_topology::IsdAsn;
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::Lab;
 use crate::error::LabError;
@@ -21,6 +26,27 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The error for a reply that does not match the request.
 const INVALID_REPLY: &str =
     "the lab's supervisor sent an invalid reply: is it of another version of hawser?";
+
+/// Where programs look names up.
+const HOSTS_AT: &CStr = c"/etc/hosts";
+/// The warning where a system does not allow a command a file of names of its own.
+const NO_NAMES: &[u8] =
+    b"hawser: names of the lab are unknown to this command: /etc/hosts cannot be replaced for it\n";
+
+/// Moves this process into a mount namespace of its own, in which the file `by` is at `path`. Mounts that are
+/// made outside are still seen in it. Does not allocate.
+fn replace(by: &CStr, path: &CStr) -> io::Result<()> {
+    // SAFETY: only this thread moves, which becomes the program; no memory depends on what is mounted.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    let outside = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change(c"/", outside)?;
+    Ok(mount_bind(by, path)?)
+}
+
+/// A path for system calls; `None` if it has a zero byte, which no path has.
+fn cstring(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}
 
 impl Lab {
     /// Makes `command` run inside the namespace of an AS, with the daemon's address in its
@@ -63,13 +89,22 @@ impl Lab {
             let daemon = host.and(daemon).map(|daemon| daemon.to_string());
             command.env(DAEMON.0, daemon.as_deref().unwrap_or(DAEMON.1));
         }
+        let names = self.dir.names();
+        // A lab that an earlier version brought up has none.
+        let names = names.exists().then(|| cstring(&names)).flatten();
         // SAFETY: between fork and exec it only makes system calls; nothing allocates or locks.
         unsafe {
             command.pre_exec(move || {
                 if let Some(user) = &user {
                     namespace::enter_user(user.as_fd())?;
                 }
-                namespace::enter_net(net.as_fd())
+                namespace::enter_net(net.as_fd())?;
+                if let Some(names) = &names
+                    && replace(names, HOSTS_AT).is_err()
+                {
+                    let _ = rustix::io::write(rustix::stdio::stderr(), NO_NAMES);
+                }
+                Ok(())
             })
         };
         Ok(command)

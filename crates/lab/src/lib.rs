@@ -55,6 +55,7 @@ mod link;
 mod live;
 mod logs;
 mod name;
+mod names;
 mod need;
 mod netlink;
 mod place;

@@ -23,7 +23,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::io::Errno;
 
 pub(crate) use self::divert::Exempt;
-use crate::plan::{Mac, Route};
+use crate::plan::{Mac, NETWORK, Route};
 
 /// Name of the loopback device in every namespace.
 pub(crate) const LOOPBACK_NAME: &str = "lo";
@@ -156,9 +156,7 @@ impl Netlink {
         metrics: Option<&RouteAttribute>,
     ) -> io::Result<()> {
         let message = |to: &Route| {
-            let mut message = route(to.to.into(), source.into(), to.index);
-            let via = RouteAttribute::Gateway(RouteAddress::Inet(to.via));
-            message.attributes.push(via);
+            let mut message = route_to_as(to, source);
             message.attributes.extend(metrics.cloned());
             RouteNetlinkMessage::NewRoute(message)
         };
@@ -185,9 +183,7 @@ impl Netlink {
 
     /// Removes a route, if it is there.
     pub fn remove_route(&mut self, of: &Route, source: Ipv4Addr) -> io::Result<()> {
-        let mut message = route(of.to.into(), source.into(), of.index);
-        let via = RouteAttribute::Gateway(RouteAddress::Inet(of.via));
-        message.attributes.push(via);
+        let message = route_to_as(of, source);
         let removed = self.request(RouteNetlinkMessage::DelRoute(message), 0);
         // It goes with its device.
         unless(removed, &[Errno::SRCH, Errno::NODEV])
@@ -215,6 +211,16 @@ fn unless(result: io::Result<()>, ignored: &[Errno]) -> io::Result<()> {
         Err(error) if Errno::from_io_error(&error).is_some_and(|e| ignored.contains(&e)) => Ok(()),
         other => other,
     }
+}
+
+/// A route to the network of another AS, in which its host and those that are added to it are.
+fn route_to_as(to: &Route, source: Ipv4Addr) -> RouteMessage {
+    let network = u32::from(to.to) >> (32 - NETWORK) << (32 - NETWORK);
+    let mut message = route(Ipv4Addr::from(network).into(), source.into(), to.index);
+    message.header.destination_prefix_length = NETWORK;
+    let via = RouteAttribute::Gateway(RouteAddress::Inet(to.via));
+    message.attributes.push(via);
+    message
 }
 
 /// A route that makes an address local to the host.

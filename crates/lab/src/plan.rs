@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use hawser_topology::{As, IsdAsn, Link, LinkState, Network, Side, Underlay, as_folder};
 
-pub(crate) use self::added::{AddedPlan, Inside};
+pub(crate) use self::added::{AddedPlan, Inside, NETWORK};
 pub(crate) use self::held::{MARK, device, held_device};
 pub(crate) use self::layout::{AsPlan, EndPlan, LinkId, LinkPlan, Mac, Route, RouterPlan};
 use self::numbers::Numbers;

@@ -1,5 +1,6 @@
 //! The processes of a lab whose state is damaged or gone, found by their command lines.
 
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -29,15 +30,19 @@ enum Role {
 }
 
 /// Ends the supervisor and the services of the lab in `dir`, and all programs in the namespaces of
-/// the services. The caller must hold the lab's lock.
+/// the services and of the supervisor. The caller must hold the lab's lock.
 pub(crate) fn end(dir: &LabDir) -> Result<(), DownError> {
     let (mut supervisors, mut services, mut namespaces) = (Vec::new(), Vec::new(), Vec::new());
+    let mut held = Vec::new();
     for (pid, role) in find(dir.path()).map_err(DownError::Process)? {
         let Some(handle) = open(pid, dir.path()).map_err(DownError::Process)? else {
             continue;
         };
         match role {
-            Role::Supervisor => supervisors.push(handle),
+            Role::Supervisor => {
+                held.extend(held_by(pid));
+                supervisors.push(handle);
+            }
             Role::Service => {
                 services.push(handle);
                 namespaces.extend(namespace_of(pid));
@@ -46,13 +51,19 @@ pub(crate) fn end(dir: &LabDir) -> Result<(), DownError> {
     }
     // A service is in the namespace of its AS when it has these arguments.
     let own = namespace::own_net().map_err(DownError::Process)?;
-    if own.is_some_and(|own| namespaces.contains(&own)) {
+    let is_inside = |own: NetNsId| {
+        namespaces.contains(&own) || held.iter().any(|(_, id)| id.inode == own.inode)
+    };
+    if own.is_some_and(is_inside) {
         return Err(DownError::Inside);
     }
     let end = || {
         reap::end(&supervisors)?;
         reap::end(&services)?;
-        reap::clear(&namespaces, Certainty::Cookie)
+        reap::clear(&namespaces, Certainty::Cookie)?;
+        // In a host that the lab has made there may be no service, but programs of users.
+        let held: Vec<NetNsId> = held.iter().map(|(_, id)| *id).collect();
+        reap::clear(&held, Certainty::Held)
     };
     end().map_err(DownError::Process)
 }
@@ -61,6 +72,26 @@ pub(crate) fn end(dir: &LabDir) -> Result<(), DownError> {
 pub(crate) fn is_running(dir: &LabDir) -> io::Result<bool> {
     let found = find(dir.path())?;
     Ok(found.iter().any(|(_, role)| *role == Role::Supervisor))
+}
+
+/// The network namespaces that a supervisor holds open: those that it has made. They are those only while the
+/// files are open.
+fn held_by(pid: i32) -> Vec<(File, NetNsId)> {
+    let own = namespace::inode_of(pid, NamespaceKind::Net);
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"));
+    let paths = entries.into_iter().flatten().flatten();
+    let opened = paths.filter_map(|entry| {
+        let path = entry.path();
+        let target = fs::read_link(&path).ok()?;
+        if !target.as_os_str().as_bytes().starts_with(b"net:[") {
+            return None;
+        }
+        let file = File::open(path).ok()?;
+        let inode = file.metadata().ok()?.ino();
+        // The file holds it: no cookie is needed.
+        (Some(inode) != own).then_some((file, NetNsId { inode, cookie: 0 }))
+    });
+    opened.collect()
 }
 
 fn namespace_of(pid: i32) -> Option<NetNsId> {

@@ -57,8 +57,10 @@ use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::Certainty;
 use crate::report::{StartError, UpProgress};
 use crate::state::{LabState, Settings};
-use crate::{bfd, build};
+use crate::{bfd, build, names};
 
+/// The machine's own names, which the lab's are added to.
+const HOSTS: &str = "/etc/hosts";
 /// Longest wait for the request of a command, during which all other commands wait.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time after which a state that could not be written, as on a full disk, is written again.
@@ -222,7 +224,7 @@ impl Supervisor {
             plan.links.len() - dead_links.len()
         );
         let owner = Owner::of(&settings)?;
-        let supervisor = Self {
+        let mut supervisor = Self {
             dir: dir.clone(),
             settings,
             made: Made::new(plan, network),
@@ -236,6 +238,7 @@ impl Supervisor {
             owner,
             unwritten: None,
         };
+        supervisor.write_names()?;
         Ok((supervisor, dead_links))
     }
 
@@ -270,9 +273,29 @@ impl Supervisor {
     /// Writes the state; if that fails, it is tried again later.
     fn write_state(&mut self) -> Result<(), FileError> {
         let written = self.dir.write_state(&self.state);
+        let written = written.and_then(|()| self.write_names());
         let failed = written.is_err();
         self.unwritten = failed.then(|| Instant::now() + WRITE_AGAIN);
         written
+    }
+
+    /// Writes the file of names, if they are others than before. It is written in place, as programs that run
+    /// see the file that was there when they were started.
+    fn write_names(&mut self) -> Result<(), FileError> {
+        let own = std::fs::read_to_string(HOSTS).unwrap_or_default();
+        let ases = self.made.ases.values().map(|made| {
+            let mut states = self.state.ases.iter();
+            (
+                &made.plan,
+                states.find(|one| one.isd_as == made.plan.isd_as),
+            )
+        });
+        let text = names::file(&own, ases);
+        let path = self.dir.names();
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            return Ok(());
+        }
+        std::fs::write(&path, text).map_err(FileError::at(&path))
     }
 
     /// Waits for a request, the end of a service, or the time of a restart; returns `true` if the

@@ -133,6 +133,10 @@ fn join(
             socket.add_neighbour(index, inside.gateway, *near_mac)?;
             socket.add_inside(index, &inside)?;
         }
+        if is_new {
+            // A guest keeps the networks that it has in this range.
+            socket.add_network_route(index, &plan.lab())?;
+        }
         match no_offload {
             true => offload::disable(far),
             false => Ok(()),

@@ -34,6 +34,12 @@ impl Netlink {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         self.add_address(index, address, bits)?;
         self.add_host_route(index, gateway, address)?;
+        self.add_network_route(index, inside)
+    }
+
+    /// Adds the route to a network over the gateway of an added host.
+    pub fn add_network_route(&mut self, index: u32, inside: &Inside) -> io::Result<()> {
+        let (address, gateway) = (inside.address, inside.gateway);
         let mut message = route(inside.network(), address, index);
         message.header.destination_prefix_length = inside.prefix;
         message

@@ -20,8 +20,10 @@ const DAEMON_PORT: u16 = 30255;
 const BOOTSTRAP_PORT: u16 = 8041;
 
 /// Prefix lengths of the network inside an AS.
-const NETWORK: u8 = 24;
+pub(crate) const NETWORK: u8 = 24;
 const NETWORK6: u8 = 64;
+/// Prefix length of the range of all addresses of a lab, `10.0.0.0/8`.
+const LAB: u8 = 8;
 
 /// A host that is added to an AS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,15 @@ impl AddedPlan {
             gateway: gateway.into(),
         });
         [Some(inside), inside6].into_iter().flatten().collect()
+    }
+
+    /// The range of all IPv4 addresses of a lab, which a host that the lab has made reaches over its AS.
+    pub fn lab(&self) -> Inside {
+        Inside {
+            prefix: LAB,
+            address: self.address.into(),
+            gateway: self.gateway.into(),
+        }
     }
 
     /// Where the daemon of an AS answers the hosts that are added to it.

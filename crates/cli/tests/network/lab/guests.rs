@@ -250,14 +250,19 @@ fn hosts_of_the_labs_own_run_programs() {
                 .print(&[&["lab", "add", "host", host, A], &name[..]].concat());
         }
         let content = Content::new();
-        let on = |host: &'static str| {
+        let run = |host: &'static str| {
             let lab = &lab;
             move |args: &[&str]| {
                 let exec = ["lab", "exec", A, "--host", host, "--name", &lab.name, "--"];
-                lab.by
-                    .command(&[&exec[..], &[lab.program()], args].concat())
+                lab.by.command(&[&exec[..], args].concat())
             }
         };
+        let on = |host: &'static str| {
+            let program = lab.program();
+            move |args: &[&str]| run(host)(&[&[program], args].concat())
+        };
+        names_resolve(run("client"));
+        plain_ip_reaches(&lab, run("client"));
         let (mut seeder, peer) = content.seed(on("web"));
         assert!(peer.contains(&format!("{network}2")), "{peer}");
         content.get(on("client"), &peer);
@@ -276,8 +281,58 @@ fn hosts_of_the_labs_own_run_programs() {
         let out = left.0.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
         assert_eq!(line, "runs\n");
+        // Also if it cannot be read any more what the lab consists of.
+        fs::write(super::folder(&lab).join("state.json"), "{").unwrap();
         lab.down();
         assert!(left.0.wait().is_ok());
+    }
+}
+
+/// Hosts of all ASes have names in a host.
+fn names_resolve(on: impl Fn(&[&str]) -> Command) {
+    for name in [
+        "as1-ff00-0-110",
+        "as1-ff00-0-111",
+        "web",
+        "web.as1-ff00-0-110",
+    ] {
+        let found = print(on(&["getent", "hosts", name]));
+        assert!(found.contains(name), "{name}: {found}");
+    }
+    let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
+    assert!(!own.contains("as1-ff00-0-110"), "{own}");
+}
+
+/// A host that was added exchanges plain IP with the host of another AS, and with another one of its own.
+fn plain_ip_reaches(lab: &TestLab, on: impl Fn(&[&str]) -> Command) {
+    let script = "import socket, sys\n\
+         s = socket.create_server((sys.argv[1], 0))\n\
+         print(s.getsockname()[1], flush=True)\n\
+         c, peer = s.accept()\n\
+         c.sendall(peer[0].encode())\n";
+    if Command::new("python3").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no python3 to listen with");
+        return;
+    }
+    let name = ["--name", &lab.name];
+    for (at, address) in [(&[B][..], "10.0.2.1"), (&[A, "--host", "web"], "10.0.1.2")] {
+        let exec = [
+            &["lab", "exec"],
+            at,
+            &name,
+            &["--", "python3", "-c", script, address],
+        ];
+        let mut server = lab.by.command(&exec.concat());
+        let mut server = Running(server.stdout(Stdio::piped()).spawn().unwrap());
+        let mut port = String::new();
+        let out = server.0.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut port).unwrap();
+        let client = "import socket, sys\n\
+             s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n\
+             print(s.recv(99).decode())\n";
+        let seen = print(on(&["python3", "-c", client, address, port.trim()]));
+        // The server sees the address of the host, not one of its AS.
+        assert_eq!(seen.trim(), "10.0.1.3", "{address}");
     }
 }
 
