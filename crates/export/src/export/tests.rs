@@ -145,7 +145,10 @@ fn only_what_differs_is_changed() {
     let first = export(&network, begin);
     let ases = network.ases.len() as u64;
     let requests = first.requests.unwrap();
-    assert_eq!((requests.cpu_millis, requests.memory_mib), (50 * ases, 96 * ases));
+    assert_eq!(
+        (requests.cpu_millis, requests.memory_mib),
+        (50 * ases, 96 * ases)
+    );
     let [a, b] = {
         let link = &network.links[0];
         [link.a.isd_as, link.b.isd_as]
