@@ -143,6 +143,7 @@ pub(super) struct Container {
     pub image: String,
     pub command: Vec<&'static str>,
     pub args: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<Variable>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ContainerPort>,
