@@ -311,6 +311,16 @@ async fn count(
     Ok(())
 }
 
+/// What a host does in a session that begins: where it sends to, or what it fetches, by name.
+fn what_begins(sends: bool, name: &str) -> String {
+    match (sends, plain(name)) {
+        (true, folder) if folder.is_empty() => "sends".to_owned(),
+        (true, folder) => format!("sends to {folder}"),
+        (false, name) if name.is_empty() => "fetches everything".to_owned(),
+        (false, name) => format!("fetches {name}"),
+    }
+}
+
 /// Prints what happens at a server; `peer` is the host of a session that has ended.
 pub fn show(
     event: ServerEvent,
@@ -333,8 +343,7 @@ pub fn show(
             ..
         } => {
             if !json {
-                let does = if sends { "sends" } else { "fetches" };
-                outln!("{session}: {peer} {does} {}", plain(&name));
+                outln!("{session}: {peer} {}", what_begins(sends, &name));
             }
         }
         ServerEvent::Session(session, TransferEvent::Limited(Some(rate))) if !json => {
@@ -358,4 +367,17 @@ pub fn show(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::what_begins;
+
+    #[test]
+    fn a_session_that_begins_is_described_without_a_name_as_well() {
+        assert_eq!(what_begins(true, ""), "sends");
+        assert_eq!(what_begins(true, "runs/7"), "sends to runs/7");
+        assert_eq!(what_begins(false, "data.bin"), "fetches data.bin");
+        assert_eq!(what_begins(false, ""), "fetches everything");
+    }
 }
