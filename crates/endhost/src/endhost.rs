@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::timeout;
 
 pub use self::inner::PathsError;
-use self::inner::{Inner, Query, keep_fresh};
+use self::inner::{Inner, Query};
 use crate::daemon::Daemon;
 use crate::outage::Outage;
 use crate::path::Path;
@@ -57,8 +57,7 @@ impl Endhost {
     ) -> Result<Self, SourceError> {
         let topology = source.local_topology().await?;
         let inner = Arc::new(Inner::new(source, topology, address));
-        let (weak, replan) = (Arc::downgrade(&inner), Arc::clone(&inner.replan));
-        tokio::spawn(keep_fresh(weak, replan));
+        inner::spawn_refreshing(&inner);
         Ok(Self(inner))
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use futures_util::future::BoxFuture;
 use hawser_address::IsdAsn;
 
 use crate::daemon::Daemon;
@@ -21,35 +22,44 @@ pub(crate) enum Source {
     PlainIp,
 }
 
+// Futures are boxed so that the code of requests is in this crate alone, and not once more in each crate
+// that waits for paths.
 impl Source {
     /// The source's description of this AS.
-    pub(crate) async fn local_topology(&self) -> Result<LocalTopology, SourceError> {
-        match self {
-            Self::Daemon(daemon) => {
-                let (local, ports, routers) =
-                    tokio::try_join!(daemon.local_as(), daemon.port_range(), daemon.interfaces())?;
-                Ok(LocalTopology {
-                    local,
-                    ports,
-                    routers,
-                })
+    pub(crate) fn local_topology(&self) -> BoxFuture<'_, Result<LocalTopology, SourceError>> {
+        Box::pin(async move {
+            match self {
+                Self::Daemon(daemon) => {
+                    let (local, ports, routers) = tokio::try_join!(
+                        daemon.local_as(),
+                        daemon.port_range(),
+                        daemon.interfaces()
+                    )?;
+                    Ok(LocalTopology {
+                        local,
+                        ports,
+                        routers,
+                    })
+                }
+                Self::Standalone(standalone) => Ok(standalone.topology.clone()),
+                Self::PlainIp => Ok(plain_ip::topology()),
             }
-            Self::Standalone(standalone) => Ok(standalone.topology.clone()),
-            Self::PlainIp => Ok(plain_ip::topology()),
-        }
+        })
     }
 
     /// The paths to `dst`, in the order of the source.
-    pub(crate) async fn paths(
+    pub(crate) fn paths(
         &self,
         dst: IsdAsn,
         freshness: Freshness,
-    ) -> Result<Vec<Path>, SourceError> {
-        match self {
-            Self::Daemon(daemon) => daemon.paths(dst, freshness == Freshness::New).await,
-            Self::Standalone(standalone) => standalone.paths(dst, freshness).await,
-            Self::PlainIp => Ok(Vec::new()),
-        }
+    ) -> BoxFuture<'_, Result<Vec<Path>, SourceError>> {
+        Box::pin(async move {
+            match self {
+                Self::Daemon(daemon) => daemon.paths(dst, freshness == Freshness::New).await,
+                Self::Standalone(standalone) => standalone.paths(dst, freshness).await,
+                Self::PlainIp => Ok(Vec::new()),
+            }
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub const MAX_REDIRECTS: usize = 3;
 const MAX_HEAD: usize = 64 << 10;
 /// Longest time in which one of several addresses of a host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Answer<'a> =
+    Pin<Box<dyn Future<Output = Result<hyper::Response<Incoming>, HttpError>> + Send + 'a>>;
 
 /// Asks servers. Clones share the certificates that are trusted.
 #[derive(Debug, Clone, Default)]
@@ -89,28 +93,28 @@ impl HttpClient {
         }
     }
 
-    async fn request(
-        &self,
-        url: &HttpUrl,
-        bytes: Option<&Range<u64>>,
-    ) -> Result<hyper::Response<Incoming>, HttpError> {
-        let stream = connect(url).await?;
-        if !url.is_secure {
-            return send(stream, url, bytes).await;
-        }
-        let tls_error = |error: io::Error| HttpError::Tls {
-            host: url.authority(),
-            error: error.to_string(),
-        };
-        let name = match &url.host {
-            Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other),
-            Host::Ip(ip) => Ok(ServerName::from(*ip)),
-        };
-        let name = name.map_err(tls_error)?;
-        let config = self.inner.tls.get_or_try_init(|| self.config()).await;
-        let connector = TlsConnector::from(Arc::clone(config.map_err(tls_error)?));
-        let stream = connector.connect(name, stream).await.map_err(tls_error)?;
-        send(stream, url, bytes).await
+    /// Its future is boxed so that the code of HTTP and TLS is in this crate alone, and not once more in each
+    /// crate that asks servers.
+    fn request<'a>(&'a self, url: &'a HttpUrl, bytes: Option<&'a Range<u64>>) -> Answer<'a> {
+        Box::pin(async move {
+            let stream = connect(url).await?;
+            if !url.is_secure {
+                return send(stream, url, bytes).await;
+            }
+            let tls_error = |error: io::Error| HttpError::Tls {
+                host: url.authority(),
+                error: error.to_string(),
+            };
+            let name = match &url.host {
+                Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other),
+                Host::Ip(ip) => Ok(ServerName::from(*ip)),
+            };
+            let name = name.map_err(tls_error)?;
+            let config = self.inner.tls.get_or_try_init(|| self.config()).await;
+            let connector = TlsConnector::from(Arc::clone(config.map_err(tls_error)?));
+            let stream = connector.connect(name, stream).await.map_err(tls_error)?;
+            send(stream, url, bytes).await
+        })
     }
 
     async fn config(&self) -> io::Result<Arc<ClientConfig>> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use hawser_proto::{Message, Method};
@@ -24,6 +25,8 @@ use crate::status;
 const CONTENT_TYPES: [&str; 2] = ["application/grpc+proto", "application/grpc"];
 
 type Sender = SendRequest<Full<Bytes>>;
+
+type Exchange<'a> = Pin<Box<dyn Future<Output = Result<Bytes, RpcError>> + Send + 'a>>;
 
 /// A client of a service, by gRPC over HTTP/2 without TLS. It connects with the first call, and again
 /// after the service was restarted.
@@ -80,19 +83,23 @@ impl Client {
         Q: Message,
         A: Message + Default,
     {
-        tracing::trace!(service = self.address, method = method.path(), "call");
-        let response = self.send(self.request(method.path(), request)?).await?;
-        let message = read(response).await?;
+        let message = self.exchange(method.path(), request.encode_to_vec());
         let invalid = |error| RpcError::new(Code::Internal, format!("failed to decode: {error}"));
-        A::decode(message).map_err(invalid)
+        A::decode(message.await?).map_err(invalid)
     }
 
-    fn request<Q: Message>(
-        &self,
-        path: &str,
-        message: &Q,
-    ) -> Result<Request<Full<Bytes>>, RpcError> {
-        let body = Full::new(frame::frame(&message.encode_to_vec()));
+    /// Calls a method with messages that are bytes. Its future is boxed so that the code of HTTP/2 is in
+    /// this crate alone, and not once more in each crate that calls methods.
+    fn exchange<'a>(&'a self, path: &'a str, message: Vec<u8>) -> Exchange<'a> {
+        Box::pin(async move {
+            tracing::trace!(service = self.address, method = path, "call");
+            let response = self.send(self.request(path, &message)?).await?;
+            read(response).await
+        })
+    }
+
+    fn request(&self, path: &str, message: &[u8]) -> Result<Request<Full<Bytes>>, RpcError> {
+        let body = Full::new(frame::frame(message));
         let uri = format!("http://{}{path}", self.address);
         let request = Request::post(uri)
             .header(CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPES[0]))

@@ -174,9 +174,15 @@ impl Drop for Inner {
     }
 }
 
+/// Spawns the task that keeps paths fresh; not in an async function, whose code is compiled once more in each
+/// crate that calls it.
+pub(super) fn spawn_refreshing(inner: &Arc<Inner>) {
+    tokio::spawn(keep_fresh(Arc::downgrade(inner), Arc::clone(&inner.replan)));
+}
+
 /// Requests paths whenever they are due, until the endhost is dropped. Requests run concurrently:
 /// one without an answer does not delay the others.
-pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
+async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
     let mut asking = JoinSet::new();
     loop {
         let Some(inner) = inner.upgrade() else {
