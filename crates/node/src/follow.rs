@@ -10,7 +10,7 @@ use hawser_limit::{Enforcer, LinkUsage};
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -81,12 +81,14 @@ impl Follower {
         let client = Client::new(url, token, ca.as_deref())?;
         let api = format!("/api/host/{host}");
         let mut tasks = JoinSet::new();
+        let reconnected = Arc::new(Notify::new());
         tasks.spawn(configuration(
             client.another(),
             api.clone(),
             Some(bundle.tag()),
             updates.clone(),
             Health::new(events),
+            Arc::clone(&reconnected),
         ));
         tasks.spawn(segments(
             client.another(),
@@ -94,7 +96,12 @@ impl Follower {
             updates,
             Health::new(events),
         ));
-        tasks.spawn(report_deployed(client.another(), api.clone(), deployed));
+        tasks.spawn(report_deployed(
+            client.another(),
+            api.clone(),
+            deployed,
+            reconnected,
+        ));
         if let Some(limits) = limits {
             tasks.spawn(report_usage(client, api, limits));
         }
@@ -174,9 +181,11 @@ async fn configuration(
     mut tag: Option<String>,
     updates: Sender<Update>,
     mut health: Health,
+    reconnected: Arc<Notify>,
 ) {
     let path = format!("{api}/config?wait={}", WAIT.as_secs());
     let mut backoff = BACKOFF;
+    let mut connects = None;
     let mut nothing = false;
     let mut other_machine = None;
     loop {
@@ -210,6 +219,10 @@ async fn configuration(
         match answer {
             Ok(found) => {
                 health.worked();
+                let before = connects.replace(client.connects());
+                if before.is_some_and(|before| before != client.connects()) {
+                    reconnected.notify_one();
+                }
                 match found {
                     Some(Some(bundle)) => {
                         let new = bundle.tag();
@@ -306,11 +319,13 @@ pub(crate) async fn post(
     client.ask(ask).await.map(drop)
 }
 
-/// Reports what becomes of each version, until the coordinator has heard of it.
+/// Reports what becomes of each version, until the coordinator has heard of it. Also after another
+/// connection was made: a coordinator that was restarted does not know any more what failed.
 async fn report_deployed(
     mut client: Client,
     api: String,
     mut deployed: watch::Receiver<Option<Outcome>>,
+    reconnected: Arc<Notify>,
 ) {
     let path = format!("{api}/deployed_config_version");
     let mut backoff = BACKOFF;
@@ -326,8 +341,11 @@ async fn report_deployed(
                 }
             }
         }
-        if deployed.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = deployed.changed() => if changed.is_err() {
+                return;
+            },
+            () = reconnected.notified() => {}
         }
     }
 }

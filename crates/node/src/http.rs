@@ -33,6 +33,8 @@ const LONGEST_REASON: usize = 200;
 pub(crate) struct Client {
     url: Arc<Url>,
     connection: Option<SendRequest<Full<Bytes>>>,
+    /// How many connections were made.
+    connects: u64,
 }
 
 /// Where a coordinator is, and the credentials for it.
@@ -115,6 +117,7 @@ impl Client {
         Ok(Self {
             url: Arc::new(url),
             connection: None,
+            connects: 0,
         })
     }
 
@@ -123,12 +126,19 @@ impl Client {
         Self {
             url: Arc::clone(&self.url),
             connection: None,
+            connects: 0,
         }
     }
 
     /// The URL, for messages.
     pub fn url(&self) -> &str {
         &self.url.text
+    }
+
+    /// How many connections were made so far. Another number than before: the coordinator may have
+    /// been restarted.
+    pub fn connects(&self) -> u64 {
+        self.connects
     }
 
     /// Makes a request, and waits for the answer.
@@ -151,7 +161,11 @@ impl Client {
         };
         let mut connection = match kept {
             Some(kept) => kept,
-            None => self.url.connect().await?,
+            None => {
+                let made = self.url.connect().await?;
+                self.connects += 1;
+                made
+            }
         };
         let url = Arc::clone(&self.url);
         let request = url.request(&ask)?;

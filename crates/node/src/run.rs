@@ -288,8 +288,12 @@ impl Node {
         if !in_force {
             return;
         }
-        let before = self.deployed.send_replace(Some(outcome));
-        if before.is_none_or(|before| before.version != version || before.error.is_some()) {
+        let is_new = self.deployed.borrow().as_ref().is_none_or(|before| {
+            // What failed before is in force now.
+            before.version != version || before.error.is_some()
+        });
+        publish(&self.deployed, Some(outcome));
+        if is_new {
             self.tell(Event::Ready { version });
         }
     }
@@ -354,11 +358,12 @@ impl Node {
                     again: Some(Instant::now() + self.limits_backoff.fail()),
                 };
                 let reason = error.to_string();
-                self.deployed.send_replace(Some(Outcome {
+                let outcome = Outcome {
                     version: self.manifest.version,
                     error: Some(reason.clone()),
                     links: Vec::new(),
-                }));
+                };
+                publish(&self.deployed, Some(outcome));
                 self.tell(Event::LimitsFailed { reason });
             }
         }
@@ -383,7 +388,7 @@ impl Node {
                 if let Some(services) = self.services.take() {
                     services.stop().await;
                 }
-                self.deployed.send_replace(None);
+                publish(&self.deployed, None);
                 self.tell(Event::Nothing);
             }
             Update::Neighbours(remotes) => {
@@ -483,6 +488,16 @@ impl Node {
             }
         }
     }
+}
+
+/// Hands an outcome to the task that reports it, which posts each one to the coordinator: only another
+/// one than before.
+fn publish(deployed: &watch::Sender<Option<Outcome>>, outcome: Option<Outcome>) {
+    deployed.send_if_modified(|before| {
+        let is_other = *before != outcome;
+        *before = outcome;
+        is_other
+    });
 }
 
 #[cfg(test)]

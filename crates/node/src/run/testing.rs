@@ -5,6 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -78,11 +79,11 @@ pub(crate) fn program(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Limits that are remembered, and fail as often as wanted.
+/// Limits that are remembered, and fail as long as wanted.
 #[derive(Default)]
 pub(crate) struct FakeLimits {
     pub applied: Mutex<Vec<Vec<NamedLink<String>>>>,
-    pub failures: Mutex<u32>,
+    pub fails: AtomicBool,
     /// The links that fail the next time.
     pub failed: Mutex<FailedLinks<String>>,
     pub resets: Mutex<u32>,
@@ -90,9 +91,7 @@ pub(crate) struct FakeLimits {
 
 impl Enforcer<String> for FakeLimits {
     fn enforce(&self, links: &[NamedLink<String>]) -> Result<FailedLinks<String>, EnforceError> {
-        let mut failures = self.failures.lock().unwrap();
-        if *failures > 0 {
-            *failures -= 1;
+        if self.fails.load(Ordering::SeqCst) {
             return Err(EnforceError::new("no permission"));
         }
         self.applied.lock().unwrap().push(links.to_vec());
@@ -135,7 +134,12 @@ pub(crate) struct Known {
 #[derive(Clone)]
 pub(crate) struct FakeCoordinator {
     pub known: Arc<Mutex<Known>>,
+    /// Told of each change of the archive.
     changed: watch::Sender<u64>,
+    /// Told when all connections are to be closed.
+    cut: watch::Sender<()>,
+    /// Told of each answer.
+    pub answered: watch::Sender<u64>,
 }
 
 impl FakeCoordinator {
@@ -143,6 +147,8 @@ impl FakeCoordinator {
         Self {
             known: Arc::default(),
             changed: watch::Sender::new(0),
+            cut: watch::Sender::new(()),
+            answered: watch::Sender::new(0),
         }
     }
 
@@ -155,19 +161,33 @@ impl FakeCoordinator {
         self.changed.send_modify(|n| *n += 1);
     }
 
+    /// Closes all connections, as a coordinator that is restarted does.
+    pub fn cut(&self) {
+        self.cut.send_replace(());
+    }
+
     /// Serves until the runtime ends.
     pub fn serve(&self, listener: TcpListener) {
         let this = self.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let this = this.clone();
+                let mut cut = this.cut.subscribe();
                 tokio::spawn(async move {
                     let service = service_fn(|request| {
                         let this = this.clone();
-                        async move { Ok::<_, Infallible>(this.answer(request).await) }
+                        async move {
+                            let answer = this.answer(request).await;
+                            this.answered.send_modify(|n| *n += 1);
+                            Ok::<_, Infallible>(answer)
+                        }
                     });
                     let http = hyper::server::conn::http1::Builder::new();
-                    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                    let serving = http.serve_connection(TokioIo::new(stream), service);
+                    tokio::select! {
+                        _ = serving => {}
+                        _ = cut.changed() => {}
+                    }
                 });
             }
         });

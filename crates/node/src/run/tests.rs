@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use hawser_control::Publication;
 use hawser_topology::Network;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,14 +34,13 @@ fn fake_service() {
         eprintln!("hawser: cannot bind 192.0.2.1:50000: not an address of this host");
         std::process::exit(1);
     }
+    // Before the socket, which shows that the service is ready; and whole.
+    let written = root.join(format!("{kind}.pid.new"));
+    fs::write(&written, std::process::id().to_string()).unwrap();
+    fs::rename(&written, root.join(format!("{kind}.pid"))).unwrap();
     let socket = dir.join(format!("{kind}.sock"));
     let _ = fs::remove_file(&socket);
     let _listener = UnixListener::bind(socket).unwrap();
-    fs::write(
-        root.join(format!("{kind}.pid")),
-        std::process::id().to_string(),
-    )
-    .unwrap();
     loop {
         std::thread::park();
     }
@@ -141,9 +141,30 @@ async fn listener() -> (TcpListener, SocketAddr) {
 
 /// Waits until something holds of what the coordinator knows.
 async fn heard(coordinator: &FakeCoordinator, holds: impl Fn(&super::testing::Known) -> bool) {
-    while !holds(&coordinator.known.lock().unwrap()) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    let mut answered = coordinator.answered.subscribe();
+    let holds = |_: &u64| holds(&coordinator.known.lock().unwrap());
+    if timeout(MAX_SILENCE, answered.wait_for(holds))
+        .await
+        .is_err()
+    {
+        let known = coordinator.known.lock().unwrap();
+        panic!(
+            "the coordinator has heard of {:?} and {:?}, with {} reports of usage",
+            known.deployed,
+            known.failed,
+            known.usage.len()
+        );
     }
+}
+
+/// Waits until something holds that nothing reports.
+async fn until_true(what: &str, holds: impl Fn() -> bool) {
+    let waited = timeout(MAX_SILENCE, async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "never so: {what}");
 }
 
 #[tokio::test]
@@ -169,9 +190,7 @@ async fn a_service_that_ends_is_started_again() {
         if *service == ServiceName::Router("br1".into()) && how.contains("9"))
     };
     node.until(router_ended).await;
-    while node.pids()[0] == router {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_true("another process runs", || node.pids()[0] != router).await;
     assert_eq!(node.pids()[1], control);
     node.stop().await.unwrap();
 }
@@ -239,15 +258,17 @@ async fn changed_limits_restart_nothing_and_other_changes_do() {
 
 #[tokio::test]
 async fn everything_goes_on_while_the_coordinator_is_away() {
-    let (listener_, at) = listener().await;
-    drop(listener_);
+    // It has the port from the beginning, and listens later.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = socket.local_addr().unwrap();
     let mut node = Running::start(&followed(1, "a", at, TOKEN));
     let is_away =
         |e: &Event| matches!(e, Event::Coordinator { reason } if reason.contains("reached"));
     node.until_ready_and(is_away).await;
     let coordinator = FakeCoordinator::new();
     coordinator.set(&followed(2, "a", at, TOKEN));
-    coordinator.serve(TcpListener::bind(at).await.unwrap());
+    coordinator.serve(socket.listen(16).unwrap());
     let before = node.until_ready(2).await;
     assert!(before.contains(&Event::CoordinatorBack), "{before:?}");
     heard(&coordinator, |known| known.deployed.contains(&2)).await;
@@ -318,7 +339,7 @@ async fn a_configuration_that_cannot_be_used_changes_nothing() {
 #[tokio::test]
 async fn limits_that_fail_are_tried_again() {
     let limits = FakeLimits {
-        failures: 1.into(),
+        fails: true.into(),
         ..FakeLimits::default()
     };
     let (listener, at) = listener().await;
@@ -327,15 +348,42 @@ async fn limits_that_fail_are_tried_again() {
     coordinator.set(&first);
     coordinator.serve(listener);
     let mut node = Running::start_with(&first, limits, |_| {});
-    let before = node.until_ready(1).await;
     let reason = "no permission".to_owned();
-    assert!(
-        before.contains(&Event::LimitsFailed { reason }),
-        "{before:?}"
-    );
+    let failed = Event::LimitsFailed { reason };
+    node.until(|event| *event == failed).await;
+    heard(&coordinator, |known| known.failed == ["no permission"]).await;
+    node.limits.fails.store(false, Ordering::SeqCst);
+    node.until_ready(1).await;
     assert_eq!(node.limits.applied.lock().unwrap().len(), 1);
     heard(&coordinator, |known| known.deployed == [1]).await;
+    // However often it was tried in vain: the same outcome is reported once.
     assert_eq!(coordinator.known.lock().unwrap().failed, ["no permission"]);
+    node.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_outcome_is_reported_once_to_each_run_of_the_coordinator() {
+    let (listener, at) = listener().await;
+    let coordinator = FakeCoordinator::new();
+    let first = limited(followed(1, "a", at, TOKEN), 8_000);
+    coordinator.set(&first);
+    coordinator.serve(listener);
+    let mut node = Running::start(&first);
+    node.until_ready(1).await;
+    heard(&coordinator, |known| known.deployed == [1]).await;
+    // The node has much to do, of which nothing changes the outcome.
+    for _ in 0..3 {
+        let [router, _] = node.pids();
+        let pid = rustix::process::Pid::from_raw(router.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        until_true("another process runs", || node.pids()[0] != router).await;
+    }
+    coordinator.set(&limited(followed(2, "a", at, TOKEN), 8_000));
+    node.until_ready(2).await;
+    heard(&coordinator, |known| known.deployed.last() == Some(&2)).await;
+    assert_eq!(coordinator.known.lock().unwrap().deployed, [1, 2]);
+    coordinator.cut();
+    heard(&coordinator, |known| known.deployed == [1, 2, 2]).await;
     node.stop().await.unwrap();
 }
 
@@ -359,9 +407,8 @@ async fn a_link_that_fails_is_reported_and_the_version_is_in_force() {
     };
     assert!(before.contains(&failed), "{before:?}");
     // It is tried again, which works.
-    while node.limits.applied.lock().unwrap().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let applied = || node.limits.applied.lock().unwrap().len();
+    until_true("it is tried again", || applied() == 2).await;
     heard(&coordinator, |known| known.deployed.contains(&1)).await;
     assert_eq!(coordinator.known.lock().unwrap().failed, [""; 0]);
     node.stop().await.unwrap();
