@@ -17,6 +17,9 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use super::*;
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The addresses of the two ends.
 const HERE: [&str; 2] = ["10.0.0.1", "fd00::1"];
 const THERE: [&str; 2] = ["10.0.0.2", "fd00::2"];
@@ -65,7 +68,24 @@ impl Pair {
             };
             namespace.run(up).unwrap();
         }
+        for (namespace, device, ..) in ends {
+            namespace.run(|| wait_for_carrier(device)).unwrap();
+        }
         Some(Self { here, there })
+    }
+}
+
+/// Waits until the kernel shows a device as up: it does so some time after both ends are, and tests compare
+/// what it shows.
+fn wait_for_carrier(device: &str) {
+    let start = Instant::now();
+    loop {
+        let shown = run(&format!("ip -o link show dev {device}"));
+        if shown.contains("state UP") && !shown.contains("NO-CARRIER") {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "{shown}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -73,7 +93,7 @@ impl Pair {
 struct Holder(std::process::Child);
 
 fn sleeper() -> Holder {
-    Holder(Command::new("sleep").arg("60").spawn().unwrap())
+    Holder(Command::new("sleep").arg("600").spawn().unwrap())
 }
 
 impl Drop for Holder {
@@ -264,7 +284,7 @@ fn the_filters_of_an_ifb_share_an_action_that_goes_with_the_last_of_them() {
         // The kernel frees filters some time after they are removed.
         let start = Instant::now();
         while actions().contains("mirred") {
-            assert!(start.elapsed() < Duration::from_secs(60), "{}", actions());
+            assert!(start.elapsed() < PATIENCE, "{}", actions());
             std::thread::sleep(Duration::from_millis(10));
         }
     };
