@@ -28,7 +28,9 @@ use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
 
 /// Connections that are set up at once, and the longest time for that.
 const MANY: usize = 100;
-const MANY_TIMEOUT: Duration = Duration::from_secs(120);
+const MANY_TIMEOUT: Duration = Duration::from_secs(600);
+/// Longest wait for anything else, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Two connected endpoints, the connecting side first.
 struct Pair {
@@ -49,6 +51,17 @@ async fn connect(a: &Endhost, b: &Endhost, config: Config) -> Pair {
         ends: (client, server),
         connections: (there.unwrap(), here.unwrap()),
     }
+}
+
+/// Waits until something holds that nothing reports.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, wait).await;
+    assert!(waited.is_ok(), "never so: {what}");
 }
 
 /// Bytes that do not repeat within any packet or window.
@@ -157,9 +170,10 @@ async fn a_path_is_replaced_under_a_connection() {
         .remove(0);
     assert_ne!(fresh.raw(), old.raw());
     // The lane replaces the old path without a request.
-    while client.path() != Some(fresh.clone()) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the path is replaced", || {
+        client.path() == Some(fresh.clone())
+    })
+    .await;
     assert!(transfer(client, server, &bytes).await == bytes);
     // The peer keeps its path for answers, which lasts for longer than a minute.
     assert_eq!(client.expiry(), fresh.expiry());
@@ -168,9 +182,10 @@ async fn a_path_is_replaced_under_a_connection() {
     // An older copy does not replace it.
     net.offer(unix_now() as u32 - 60);
     let asked = net.a.asked.load(Ordering::SeqCst);
-    while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the daemon is asked again", || {
+        net.a.asked.load(Ordering::SeqCst) >= asked + 2
+    })
+    .await;
     assert_eq!(client.path(), Some(fresh));
 }
 

@@ -25,9 +25,7 @@ async fn only_packets_that_open_change_the_path_of_answers() {
     assert_eq!(server.expiry(), old);
     // The client's own fresh path is taken, amid the copies.
     net.offer(now - 600);
-    while client.expiry() == old {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the path is replaced", || client.expiry() != old).await;
     assert!(transfer(client, server, &bytes).await == bytes);
     assert_eq!(client.expiry(), u64::from(now - 600 + LIFETIME));
     assert_eq!(server.expiry(), client.expiry());

@@ -74,14 +74,17 @@ async fn forged_errors_end_no_connection() {
     assert_eq!(a.paths(net.b_as).await.unwrap().len(), 1);
     // A genuine error among them counts.
     net.conduct.down.store(true, Ordering::SeqCst);
-    let reason = loop {
-        for packet in &flood {
-            attacker.send_to(packet, from.host).await.unwrap();
+    let flooding = async {
+        loop {
+            for packet in &flood {
+                attacker.send_to(packet, from.host).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let closed = tokio::time::timeout(Duration::from_millis(50), client.closed());
-        if let Ok(reason) = closed.await {
-            break reason;
-        }
+    };
+    let reason = tokio::select! {
+        reason = tokio::time::timeout(PATIENCE, client.closed()) => reason.unwrap(),
+        () = flooding => unreachable!("it has no end"),
     };
     assert!(
         matches!(reason, CloseReason::Lane(LaneEnd::PathDown(_))),

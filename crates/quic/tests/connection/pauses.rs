@@ -8,6 +8,10 @@ use super::*;
 /// Far longer than a handshake may take.
 const PAUSE: Duration = Duration::from_secs(60);
 
+/// How far the clock goes on in each moment of real time, and how often at most.
+const STEP: Duration = Duration::from_millis(50);
+const MAX_STEPS: u32 = 3000;
+
 /// Has virtual time stand still, though nothing else runs, until it is dropped.
 fn stop_clock() -> mpsc::Sender<()> {
     let (end, ended) = mpsc::channel();
@@ -37,7 +41,20 @@ async fn a_pause_of_this_process_does_not_count_as_silence_of_the_peer() {
     tokio::time::advance(PAUSE).await;
     run().await;
     net.conduct.silent.store(false, Ordering::SeqCst);
-    let (there, here) = tokio::join!(connecting, server.accept());
+    let connected = async { tokio::join!(connecting, server.accept()) };
+    tokio::pin!(connected);
+    // What was sent before the pause may be lost, or have been sent only after it: the clock goes on, slowly,
+    // so that it is sent again.
+    let mut steps = 0;
+    let (there, here) = loop {
+        tokio::select! {
+            biased;
+            ends = &mut connected => break ends,
+            () = run() => tokio::time::advance(STEP).await,
+        }
+        steps += 1;
+        assert!(steps < MAX_STEPS, "not connected in {:?}", STEP * steps);
+    };
     there.unwrap().unwrap();
     assert!(here.is_some());
 }
