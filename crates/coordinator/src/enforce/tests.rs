@@ -5,11 +5,15 @@ use std::sync::Mutex;
 use hawser_limit::{Direction, LinkCounters};
 use tempfile::tempdir;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::*;
 use crate::access::Actor;
 use crate::coordinator::tests::{attachment_point, network};
 use crate::link::{FailedLinks, LinkId, LinkUsage};
+
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What is in force; each call is answered as told.
 struct Kernel {
@@ -34,7 +38,10 @@ impl Kernel {
                 .iter()
                 .any(|one| one.name == link && one.limits.egress == egress.map(Limit::new))
         };
-        in_force.wait_for(is_it).await.unwrap();
+        let waited = timeout(PATIENCE, in_force.wait_for(is_it)).await;
+        if waited.is_err() {
+            panic!("never {egress:?} for {link}: {:?}", *self.in_force.borrow());
+        }
     }
 }
 
@@ -166,8 +173,11 @@ async fn a_link_that_fails_keeps_no_other_from_its_limit() {
     kernel.failed.lock().unwrap().clear();
     kernel.until(link, Some(2_000_000)).await;
     let mut changed = coordinator.subscribe();
-    while coordinator.deployment(attachment_point()).error().is_some() {
-        changed.changed().await.unwrap();
+    while let Some(error) = coordinator.deployment(attachment_point()).error() {
+        let waited = timeout(PATIENCE, changed.changed()).await;
+        waited
+            .unwrap_or_else(|_| panic!("it stays: {error}"))
+            .unwrap();
     }
     task.abort();
 }

@@ -4,6 +4,20 @@ use hawser_dht::Announce;
 use super::nodes::Node;
 use super::*;
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Awaits something; the test fails when that takes too long.
+async fn within<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(PATIENCE, wait).await;
+    waited.unwrap_or_else(|_| panic!("it did not come: {what}"))
+}
+
+/// A short pause between two looks at what nothing reports.
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
 /// `count` nodes on loopback addresses, each of which knows the first one.
 async fn nodes<A>(
     count: usize,
@@ -75,7 +89,8 @@ async fn a_stopped_node_says_so() {
     let node = spawn_dht::<SocketAddrV4, _>(socket, Config::default(), Vec::new(), stop.clone());
     assert!(node.state().await.is_ok());
     stop.cancel();
-    while node.state().await.is_ok() {}
+    let stopping = async { while node.state().await.is_ok() {} };
+    within("the node stops", stopping).await;
     let stopped = node.search([1; 20], None).await;
     assert!(matches!(stopped, Err(DhtError::Stopped)));
 }
@@ -98,12 +113,12 @@ async fn a_search_whose_peers_nobody_takes_ends() {
     let full = node.search([2; 20], None).await;
     assert_eq!(full.err(), Some(DhtError::Search(SearchError::TooMany(1))));
     drop(first);
-    loop {
-        match node.search([2; 20], None).await {
-            Ok(_) => break,
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+    let ending = async {
+        while node.search([2; 20], None).await.is_err() {
+            pause().await;
         }
-    }
+    };
+    within("the first search ends", ending).await;
 }
 
 /// Nodes over IPv4 and, if this host has it, IPv6, at loopback addresses.
@@ -136,39 +151,49 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
     };
     let _announced = seeder.search([9; 20], ports, None);
     let families = router.local_addrs().len();
-    while peers_at(&router.v4).await + peers_at(&router.v6).await < families {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let announcing = async {
+        while peers_at(&router.v4).await + peers_at(&router.v6).await < families {
+            pause().await;
+        }
+    };
+    within("the router knows the seeder", announcing).await;
     let (sink, mut found) = mpsc::channel(4);
     let searches = leecher.search([9; 20], PeerPorts::default(), Some(&sink));
     let mut all = Vec::new();
     while all.len() < families {
-        all.extend(found.recv().await.unwrap());
+        let more = within("a peer is found", found.recv()).await;
+        all.extend(more.unwrap());
     }
     all.sort();
     let expected = ["127.0.0.1:44", "[::1]:66"].map(|text| text.parse::<PeerAddr>().unwrap());
     assert_eq!(all, expected[..families]);
 
     // The router has gone, and nothing but what was saved is known.
-    let saved = loop {
-        let saved = leecher.save().await;
-        if saved
-            .v4
-            .as_ref()
-            .is_some_and(|saved| saved.nodes.len() == 2)
-        {
-            break saved;
+    let saving = async {
+        loop {
+            let saved = leecher.save().await;
+            if saved
+                .v4
+                .as_ref()
+                .is_some_and(|saved| saved.nodes.len() == 2)
+            {
+                return saved;
+            }
+            pause().await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
     };
+    let saved = within("both nodes are saved", saving).await;
     drop((searches, leecher, router));
     let next = opened(&saved);
     let _searches = next.search([9; 20], PeerPorts::default(), Some(&sink));
     let state = next.v4.as_ref().unwrap().handle.state().await.unwrap();
     assert_eq!(Some(state.id), saved.v4.map(|saved| saved.id));
-    while next.save().await.v4.is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let answering = async {
+        while next.save().await.v4.is_none() {
+            pause().await;
+        }
+    };
+    within("a saved node answers", answering).await;
 }
 
 /// Nodes that know those of `router`.

@@ -7,6 +7,9 @@ use tokio::sync::oneshot;
 
 use super::*;
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 type Found = mpsc::Receiver<Vec<PeerAddr>>;
 
 fn open(port: Option<u16>) -> LocalDiscovery {
@@ -23,6 +26,12 @@ fn spawn(port: Option<u16>, hash: u8) -> (LocalSearch, Found) {
     search(&open(port), hash, true)
 }
 
+/// What is found next.
+async fn next(found: &mut Found) -> Option<Vec<PeerAddr>> {
+    let next = tokio::time::timeout(PATIENCE, found.recv()).await;
+    next.expect("a peer is found")
+}
+
 fn peer(port: u16) -> Option<Vec<PeerAddr>> {
     Some(vec![PeerAddr::Ip(([127, 0, 0, 1], port).into())])
 }
@@ -32,11 +41,11 @@ async fn clients_of_one_torrent_find_each_other_on_the_loopback() {
     let (_listener, mut found) = spawn(None, 0xa1);
     let (_other, mut others) = spawn(None, 0xa2);
     let (_announcer, mut own) = spawn(Some(6881), 0xa1);
-    assert_eq!(found.recv().await, peer(6881));
+    assert_eq!(next(&mut found).await, peer(6881));
     assert!(others.try_recv().is_err());
     // The announcer does not find itself, but the next one.
     let (_second, _found) = spawn(Some(6882), 0xa1);
-    assert_eq!(own.recv().await, peer(6882));
+    assert_eq!(next(&mut own).await, peer(6882));
 }
 
 #[tokio::test]
@@ -45,14 +54,14 @@ async fn the_torrents_of_a_client_are_told_apart() {
     let (first, mut of_first) = search(&all, 0xc1, false);
     let (_second, mut of_second) = search(&all, 0xc2, false);
     let (_announcer, _found) = spawn(Some(6883), 0xc2);
-    assert_eq!(of_second.recv().await, peer(6883));
+    assert_eq!(next(&mut of_second).await, peer(6883));
     assert!(of_first.try_recv().is_err());
     // A later search for the same torrent takes its place, and the end of the earlier one changes nothing.
     let (_again, mut of_again) = search(&all, 0xc1, false);
     drop(first);
     let (_announcer, _found) = spawn(Some(6884), 0xc1);
-    assert_eq!(of_again.recv().await, peer(6884));
-    assert_eq!(of_first.recv().await, None);
+    assert_eq!(next(&mut of_again).await, peer(6884));
+    assert_eq!(next(&mut of_first).await, None);
 }
 
 #[tokio::test]
@@ -62,13 +71,13 @@ async fn a_torrent_is_announced_once_it_may_be() {
     let local = open(Some(6885));
     let (secret, _found) = search(&local, 0xd1, false);
     let (_open, _found) = search(&local, 0xd2, true);
-    assert_eq!(others.recv().await, peer(6885));
+    assert_eq!(next(&mut others).await, peer(6885));
     assert!(found.try_recv().is_err());
     // Not through the same client: that may send again in a minute.
     let local = open(Some(6886));
     let (known, _found) = search(&local, 0xd1, false);
     known.announce();
-    assert_eq!(found.recv().await, peer(6886));
+    assert_eq!(next(&mut found).await, peer(6886));
     drop(secret);
 }
 
@@ -134,7 +143,7 @@ fn peers_on_two_hosts_find_each_other_over_ipv4_and_ipv6() {
         let (done, mut is_done) = oneshot::channel();
         let listen = async {
             let (_listener, mut found) = search(None);
-            let found = found.recv().await;
+            let found = next(&mut found).await;
             done.send(()).unwrap();
             found
         };

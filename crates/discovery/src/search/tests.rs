@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hawser_dht::Announce;
 
@@ -6,6 +7,8 @@ use super::*;
 use crate::dht::{DhtNodes, SavedNodes};
 use crate::local::{LocalDiscovery, LocalOptions};
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
 const HASH: [u8; 20] = [0xe1; 20];
 
 fn sought(is_private: Option<bool>, dials: bool) -> Sought {
@@ -79,17 +82,21 @@ async fn a_torrent_that_is_complete_is_announced_and_searched_for_no_longer() {
     let mut search = begin(&finder, sought(Some(false), true));
     search.end_dialing();
     // What the first search may have found still is not given.
-    loop {
-        let mut peers = handle.search(HASH, None).await.unwrap();
-        let mut is_announced = false;
-        while let Some(peer) = peers.recv().await {
-            is_announced |= peer.port() == 7003;
+    let announcing = async {
+        loop {
+            let mut peers = handle.search(HASH, None).await.unwrap();
+            let mut is_announced = false;
+            while let Some(peer) = peers.recv().await {
+                is_announced |= peer.port() == 7003;
+            }
+            if is_announced {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
-        if is_announced {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    };
+    let waited = tokio::time::timeout(PATIENCE, announcing).await;
+    waited.expect("it is announced");
     let no_peers = tokio::select! {
         biased;
         found = search.found() => panic!("{found:?}"),

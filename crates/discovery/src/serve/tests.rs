@@ -8,6 +8,9 @@ use super::*;
 use crate::testing::{Local, request};
 use crate::tracker::{Client, ClientOptions};
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 fn client() -> Client {
     Client::new(ClientOptions::default()).expect("a client")
 }
@@ -71,7 +74,7 @@ async fn swarms_are_written_every_minute() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61)).await;
     tokio::time::resume();
-    let written = timeout(Duration::from_secs(20), async {
+    let written = timeout(PATIENCE, async {
         while !path.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -87,7 +90,7 @@ async fn ask(url: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("written");
     let mut answer = Vec::new();
-    let read = timeout(Duration::from_secs(20), stream.read_to_end(&mut answer));
+    let read = timeout(PATIENCE, stream.read_to_end(&mut answer));
     read.await.expect("in time").expect("an answer");
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -27,10 +27,10 @@ async fn the_daemon_is_queried_over_grpc() {
 
 #[tokio::test]
 async fn an_unreachable_daemon_is_reported_with_the_remedy() {
-    // Bound and closed again, so that no program listens there.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
+    // Bound, so that no program listens there.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = bound.local_addr().unwrap().to_string();
     let error = Endhost::new(Daemon::connect(&address).unwrap())
         .await
         .unwrap_err();

@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hawser_endhost::{Outage, Path, PathsError};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::toy::{ToyNet, unix_now};
+
+/// Longest wait for anything, also on a machine that is very busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 type Watch = watch::Receiver<Arc<Vec<Path>>>;
 
 /// Waits until `count` paths are watched.
-async fn until(watch: &mut Watch, count: usize) -> Arc<Vec<Path>> {
-    watch
-        .wait_for(|paths| paths.len() == count)
-        .await
-        .unwrap()
-        .clone()
+pub(crate) async fn until(watch: &mut Watch, count: usize) -> Arc<Vec<Path>> {
+    let waited = timeout(PATIENCE, watch.wait_for(|paths| paths.len() == count)).await;
+    let found = waited.map(|paths| paths.unwrap().clone());
+    found.unwrap_or_else(|_| panic!("never {count} paths: {:?}", *watch.borrow()))
 }
 
 #[tokio::test]
@@ -128,10 +131,13 @@ async fn paths_keep_working_while_the_daemon_fails() {
     let failure = hawser_rpc::RpcError::new(hawser_rpc::Code::Internal, "failing");
     net.a.answers.lock().unwrap().error = Some(failure);
     let asked = net.a.asked.load(Ordering::SeqCst);
-    while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
-        tokio::task::yield_now().await;
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    let asking = async {
+        while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let asked_again = timeout(PATIENCE, asking).await;
+    asked_again.expect("the daemon is asked again");
     assert_eq!(watch.borrow().len(), 1);
     assert_eq!(host.paths(net.b_as).await.unwrap().len(), 1);
     // An outage ends even if no answer of the daemon ends it.

@@ -8,11 +8,12 @@ use hawser_endhost::{Headers, Path, ScionAddr};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 
+use crate::paths;
 use crate::toy::{MTU, ToyNet, own_ip};
 
 /// Waits until `count` paths are watched.
 async fn until(watch: &mut watch::Receiver<Arc<Vec<Path>>>, count: usize) -> Path {
-    let paths = watch.wait_for(|paths| paths.len() == count).await.unwrap();
+    let paths = paths::until(watch, count).await;
     paths
         .first()
         .cloned()

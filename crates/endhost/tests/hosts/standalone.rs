@@ -12,7 +12,7 @@ use hawser_proto::crypto::{HeaderAndBodyInternal, SignedMessage};
 use hawser_rpc::{Code, Router, RpcError};
 use tokio::task::JoinHandle;
 
-use crate::toy::{isd_as, serve, unix_now};
+use crate::toy::{isd_as, own_ip, serve, unix_now};
 
 const HERE: &str = "1-ff00:0:110";
 const THERE: &str = "1-ff00:0:111";
@@ -198,7 +198,8 @@ async fn paths_are_made_of_segments() {
 
 #[tokio::test]
 async fn errors_name_the_control_service() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // A port of an address that no other test uses.
+    let listener = TcpListener::bind((own_ip(71), 0)).unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let folder = Folder::new("wrong", &[address]);
@@ -226,7 +227,8 @@ async fn errors_name_the_control_service() {
 
 #[tokio::test]
 async fn known_paths_outlive_a_control_service_that_fails() {
-    let control = ToyControl::start(Conduct::Answers(300)).await;
+    // An address that no other test uses: another service is to get its port.
+    let control = ToyControl::start_at((own_ip(72), 0).into(), Conduct::Answers(300)).await;
     let folder = Folder::new("fails", &[control.address]);
     let host = folder.host().await;
     let there = isd_as(THERE);

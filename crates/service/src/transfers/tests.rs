@@ -4,8 +4,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::job::{FailureKind, JobState};
+use crate::job::FailureKind;
 use crate::service::NewJob;
+use crate::service::tests::until;
 
 #[tokio::test]
 async fn the_end_of_a_part_is_noticed() {
@@ -51,17 +52,9 @@ async fn without_a_network_a_transfer_waits_and_says_why() {
         priority: 0,
     };
     let id = service.submit(owner, new).await.unwrap().id;
-    loop {
-        let event = happened.recv().await.unwrap();
-        if let ServiceEvent::Job(job) = event
-            && matches!(job.state, JobState::Waiting { .. })
-        {
-            let error = job.error.unwrap();
-            assert_eq!(error.kind, FailureKind::NoPaths);
-            assert!(error.text.contains("there is no network"), "{}", error.text);
-            break;
-        }
-    }
+    let error = until(&mut happened, "waiting").await.error.unwrap();
+    assert_eq!(error.kind, FailureKind::NoPaths);
+    assert!(error.text.contains("there is no network"), "{}", error.text);
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
     drop((users, service));

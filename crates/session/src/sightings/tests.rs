@@ -10,6 +10,8 @@ use hawser_endhost::socket::Socket;
 
 use super::*;
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// No packet is one of ours.
 const FORMAT: PacketFormat = PacketFormat {
@@ -26,15 +28,19 @@ fn lanes(host: &Endhost) -> (Lanes, LaneReceiver) {
 /// which some had opened before.
 async fn next(receiver: &mut LaneReceiver, known: &[u8]) -> Sightings<u8> {
     let mut sightings = Sightings::default();
-    loop {
-        match receiver.try_receive() {
-            Ok(()) => break,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+    let arriving = async {
+        loop {
+            match receiver.try_receive() {
+                Ok(()) => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                Err(error) => panic!("{error}"),
             }
-            Err(error) => panic!("{error}"),
         }
-    }
+    };
+    let arrived = tokio::time::timeout(PATIENCE, arriving).await;
+    arrived.expect("a datagram arrives");
     for datagram in receiver.batch() {
         let subflow = datagram.payload[0];
         sightings.opened(&datagram, known.contains(&subflow), None, || subflow);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::*;
 
 /// Longest wait for anything here.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A service that runs a script of the shell in a folder.
 struct Shell<'a> {
