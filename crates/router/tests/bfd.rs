@@ -12,7 +12,7 @@ use hawser_packet::ScmpError;
 use hawser_router::live::Request;
 use hawser_topology::{Bfd, BorderRouter, Interface, LinkAddresses, LinkState, LinkTo};
 
-use self::common::net::{Net, PLAIN, burst, counters_at, fresh_path, ia, wait_for};
+use self::common::net::{Net, PATIENCE, PLAIN, burst, counters_at, fresh_path, ia, wait_for};
 use self::common::{DST_PORT, MTU, SRC_PORT, ScmpPacket, addr, key, udp_between};
 
 /// Short intervals, and a detection time that a busy machine does not exceed.
@@ -122,9 +122,7 @@ const UP: u8 = 3;
 impl Played {
     fn new(net: &Net) -> Self {
         let socket = UdpSocket::bind(net.link_end(2)).unwrap();
-        socket
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let router = net.link_end(1);
         Self { socket, router }
     }
@@ -132,7 +130,7 @@ impl Played {
     /// Answers the router until its session is up, as a neighbour that computes its Your
     /// Discriminator from the router's with `your_discriminator`. Returns the router's last packet.
     fn bring_up(&self, your_discriminator: impl Fn(u32) -> u32) -> Vec<u8> {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let packet = receive(&self.socket);
             let bfd = &packet[packet.len() - 24..];
@@ -189,7 +187,7 @@ fn bfd_packets_for_another_session_do_not_keep_a_link_up() {
     let neighbour = Played::new(&net);
     net.start(1);
     let packet = neighbour.bring_up(|discriminator| discriminator);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while net.counters(1).bfd["1"] {
         assert!(Instant::now() < deadline, "the link stays up");
         neighbour.answer(&packet, UP, 12345);
@@ -227,9 +225,7 @@ fn a_session_that_goes_down_and_up_within_one_batch_is_up() {
 fn with_second_router(net: &mut Net) -> UdpSocket {
     let mut topology = net.topology(1);
     let neighbour = UdpSocket::bind((net.ip(200), 50000)).unwrap();
-    neighbour
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    neighbour.set_read_timeout(Some(PATIENCE)).unwrap();
     let interface = Interface {
         underlay: LinkAddresses {
             local: (net.ip(199), 50000).into(),

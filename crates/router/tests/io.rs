@@ -16,7 +16,7 @@ use hawser_router::{Options, Router, RouterError};
 use hawser_topology::{LinkState, Shape};
 use noq_udp::{RecvMeta, UdpSocketState};
 
-use self::common::net::{Net, PLAIN, SHAPE, burst, ia};
+use self::common::net::{Net, PATIENCE, PLAIN, SHAPE, burst, ia};
 use self::common::{
     DST_PORT, SRC_PORT, ScmpPacket, TestAddr, echo, reversed_path, scmp_between, udp_between,
 };
@@ -39,9 +39,7 @@ fn is_silent(socket: &UdpSocket) -> bool {
         .unwrap();
     let silent = matches!(socket.recv(&mut [0; 2048]),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
-    socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     silent
 }
 
@@ -464,8 +462,9 @@ fn a_second_router_for_a_folder_is_refused() {
     assert!(second.to_string().contains("already"), "{second}");
 
     assert_eq!(net.call(1, &Request::Stop), Reply::Done);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while net.dir(1).router_socket().exists() && Instant::now() < deadline {
+    let deadline = Instant::now() + PATIENCE;
+    while net.dir(1).router_socket().exists() {
+        assert!(Instant::now() < deadline, "the router does not stop");
         std::thread::sleep(Duration::from_millis(1));
     }
     let gone = live::call(&net.dir(1).router_socket(), &Request::Counters);

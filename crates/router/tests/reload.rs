@@ -6,12 +6,13 @@ mod common;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use hawser_router::live::{Reply, Request};
 use hawser_topology::{AsDir, AsTopology, Bfd};
 
-use self::common::net::{Net, ia, wait_for};
+use self::common::net::{Net, PATIENCE, ia, wait_for};
 use self::common::{DST_PORT, SRC_PORT};
 
 /// Writes the folder of another version of AS 1.
@@ -43,6 +44,23 @@ fn with_another_link(net: &Net) -> AsTopology {
     topology
 }
 
+/// Packets on their way at most: fewer than the sockets of a router or host hold, as on a busy machine their
+/// threads may not run for long.
+const MAX_UNDER_WAY: u32 = 64;
+
+/// Waits until a packet may be sent after `sent` others.
+fn wait_for_room(sent: u32, received: &AtomicU32) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let arrived = received.load(Ordering::SeqCst);
+        if sent - arrived < MAX_UNDER_WAY {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{arrived} of {sent} arrived");
+        std::thread::sleep(Duration::from_micros(300));
+    }
+}
+
 /// Packets that cross the router all the time all arrive, in their order, while a link is added and
 /// removed; and BFD of the link that stays sees nothing.
 #[test]
@@ -56,10 +74,12 @@ fn a_link_is_added_and_removed_without_loss_on_others() {
     }
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     let more = with_another_link(&net);
+    let received = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        let net = &net;
+        let (net, received) = (&net, &received);
         scope.spawn(move || {
             for number in 0..PACKETS {
+                wait_for_room(number.into(), received);
                 let packet = net.packet(number, DST_PORT, 100);
                 one.send_to(&packet, net.router(1)).unwrap();
                 std::thread::sleep(Duration::from_micros(300));
@@ -78,6 +98,7 @@ fn a_link_is_added_and_removed_without_loss_on_others() {
             let length = two.recv(&mut buffer).unwrap();
             let payload = &buffer[length - 100..];
             assert_eq!(u16::from_be_bytes([payload[0], payload[1]]), number);
+            received.fetch_add(1, Ordering::SeqCst);
         }
     });
     let counters = net.counters(1);
@@ -110,11 +131,13 @@ fn several_threads_go_over_together() {
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     let more = with_another_link(&net);
     let far = std::net::UdpSocket::bind((net.ip(111), 50000)).unwrap();
+    let received = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        let net = &net;
+        let (net, received) = (&net, &received);
         scope.spawn(move || {
             for number in 0..PACKETS {
                 for flow in 0..FLOWS {
+                    wait_for_room(u32::from(number * FLOWS + flow), received);
                     let packet = of_flow(net, flow, number);
                     one.send_to(&packet, net.router(1)).unwrap();
                 }
@@ -145,6 +168,7 @@ fn several_threads_go_over_together() {
             let number = u16::from_be_bytes([payload[0], payload[1]]);
             assert_eq!(number, *due, "flow {flow}");
             *due += 1;
+            received.fetch_add(1, Ordering::SeqCst);
         }
     });
     let counters = net.counters(1);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,9 +30,14 @@ pub struct Net {
     bfd: Bfd,
     /// Number of threads of each router.
     pub threads: u16,
+    /// The keys of the ASes' hop fields, once they were needed.
+    keys: OnceLock<[[u8; 16]; 2]>,
     /// The control socket of each router, and its thread.
     running: Vec<(PathBuf, JoinHandle<Result<(), RouterError>>)>,
 }
+
+/// Longest wait for anything, also on a machine that is very busy.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A link that is up and has no delay, jitter, loss or rate.
 pub const PLAIN: LinkState = LinkState {
@@ -88,6 +94,7 @@ impl Net {
             link_block: link_block.unwrap_or(block),
             bfd,
             threads: 1,
+            keys: OnceLock::new(),
             running: Vec::new(),
         };
         for number in [1, 2] {
@@ -187,9 +194,7 @@ impl Net {
     /// A socket of the host in AS `number`.
     pub fn host(&self, number: u8, port: u16) -> UdpSocket {
         let socket = UdpSocket::bind((self.ip(10 * number), port)).unwrap();
-        socket
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     }
 
@@ -199,8 +204,9 @@ impl Net {
 
     /// The path from 1-1 to 1-2.
     pub fn path(&self) -> TestPath {
-        let keys = [1, 2].map(|number| self.dir(number).hop_key().unwrap());
-        fresh_path(&[(0, 1), (1, 0)], &keys)
+        // Deriving a key takes far longer than all else of a packet.
+        let derive = || [1, 2].map(|number| self.dir(number).hop_key().unwrap());
+        fresh_path(&[(0, 1), (1, 0)], self.keys.get_or_init(derive))
     }
 
     /// A packet from 1-1 to 1-2 whose payload begins with `number`.
@@ -227,12 +233,14 @@ impl Net {
     /// Waits until router `number` has received `packets` at interface `id` and counted their
     /// results; returns the counters.
     pub fn counters_after(&self, number: u8, id: u16, packets: u64) -> Counters {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let counters = self.counters(number);
-            if counters.interfaces[&id].rx_packets >= packets || Instant::now() > deadline {
+            let received = counters.interfaces[&id].rx_packets;
+            if received >= packets {
                 return counters;
             }
+            assert!(Instant::now() < deadline, "{received} of {packets}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -270,7 +278,7 @@ pub fn counters_at(socket: &Path) -> Counters {
 
 /// Waits until BFD finds `neighbour` up, or down, at the router with the control socket `socket`.
 pub fn wait_for(socket: &Path, neighbour: &str, up: bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while counters_at(socket).bfd[neighbour] != up {
         assert!(Instant::now() < deadline, "{neighbour} is not up: {up}");
         std::thread::sleep(Duration::from_millis(5));
