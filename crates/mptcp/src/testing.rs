@@ -26,7 +26,7 @@ use crate::{
 /// The index of `lo`.
 const LOOPBACK: u32 = 1;
 /// Longest wait for anything, after which a test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A new namespace without addresses; `None`, with a message, where that is not allowed.
 pub(crate) fn namespace() -> Option<NetNs> {

@@ -44,7 +44,7 @@ const MPTCP_INFO_FLAGS: usize = 8;
 const MPTCP_INFO_FLAG_FALLBACK: u32 = 1;
 
 /// After this a test that waits for a packet fails instead of waiting for ever.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Two hosts, and the thread that carries packets between them.
 struct Pair {

@@ -14,6 +14,7 @@ use hawser_keys::{Allowed, Code, Identity, Known, PeerKey, ServerKeyError, Trust
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::content::Source;
 use crate::data::Command;
@@ -23,6 +24,9 @@ use crate::{
     Algorithm, Clients, Destination, Limit, Node, PathOptions, Request, ServerEvent, ServerOptions,
     Sockets, Summary, TransferError, TransferEvent, TransferOptions, serve, transfer,
 };
+
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Bytes of content that take long at [`SLOW`], so that a session is surely running.
 pub(super) const LARGE: u64 = 64 << 20;
@@ -60,8 +64,13 @@ impl Server {
 
     /// Waits for an event that `wanted` takes.
     pub(super) async fn event<T>(&mut self, mut wanted: impl FnMut(ServerEvent) -> Option<T>) -> T {
+        let mut before = Vec::new();
         loop {
-            let event = self.events.recv().await.unwrap();
+            let event = timeout(PATIENCE, self.events.recv()).await;
+            let Ok(Some(event)) = event else {
+                panic!("{event:?} after {before:?}");
+            };
+            before.push(format!("{event:?}"));
             if let Some(found) = wanted(event) {
                 return found;
             }
@@ -86,19 +95,32 @@ pub(super) struct Sending {
 impl Sending {
     /// Waits until content was delivered.
     pub(super) async fn delivers(&mut self) {
-        loop {
-            if let TransferEvent::Progress(now, ..) = self.events.recv().await.unwrap()
-                && now.verified > 0
-            {
-                return;
-            }
-        }
+        self.event(|event| match event {
+            TransferEvent::Progress(now, ..) => (now.verified > 0).then_some(()),
+            _ => None,
+        })
+        .await;
     }
 
     async fn waits(&mut self) -> String {
+        self.event(|event| match event {
+            TransferEvent::Waiting { reason, .. } => Some(reason),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for an event that `wanted` takes.
+    async fn event<T>(&mut self, mut wanted: impl FnMut(TransferEvent) -> Option<T>) -> T {
+        let mut last = None;
         loop {
-            if let TransferEvent::Waiting { reason, .. } = self.events.recv().await.unwrap() {
-                return reason;
+            let event = timeout(PATIENCE, self.events.recv()).await;
+            let Ok(Some(event)) = event else {
+                panic!("{event:?} after {last:?}");
+            };
+            last = Some(format!("{event:?}"));
+            if let Some(found) = wanted(event) {
+                return found;
             }
         }
     }
@@ -259,7 +281,7 @@ async fn a_key_that_is_no_longer_allowed_loses_its_session_and_no_other_does() {
 
 /// Waits until the data thread has no session, far longer than that takes.
 async fn has_no_session(node: &Node) {
-    for _ in 0..6000 {
+    for _ in 0..30_000 {
         let (answer, count) = oneshot::channel();
         node.data().commands().give(Command::Count(answer));
         if count.await.unwrap() == 0 {
@@ -368,16 +390,19 @@ async fn serving_ends_when_content_can_no_longer_be_received() {
     let bed = Bed::new(28).await;
     let mut server = bed.serve(Clients::any(), None).await;
     server.node.data().commands().give(Command::Panic);
-    let ended = tokio::time::timeout(Duration::from_secs(30), &mut server.serving);
+    let ended = timeout(PATIENCE, &mut server.serving);
     ended.await.unwrap().unwrap();
     // Nobody is left waiting for an answer, here neither.
     let node = bed.node().await;
     node.data().commands().give(Command::Panic);
-    while !node.has_failed() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let failing = async {
+        while !node.has_failed() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, failing).await.expect("the node fails");
     let mut sending = bed.send(&node, server.address(), SMALL, Trust::Any);
-    let ended = tokio::time::timeout(Duration::from_secs(10), &mut sending.task);
+    let ended = timeout(PATIENCE, &mut sending.task);
     let error = ended.await.unwrap().unwrap().unwrap_err();
     assert!(matches!(error, TransferError::Panicked(_)), "{error}");
 }

@@ -13,7 +13,7 @@ use crate::torrents::Status;
 
 mod files;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A torrent of a file with this byte, and its seeder.
 struct Seeded {

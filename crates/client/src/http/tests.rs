@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use data_encoding::BASE64;
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
@@ -21,6 +22,9 @@ mod look;
 mod stream;
 mod urls;
 mod users;
+
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The description of what a server of the torrents alone answers.
 static TEXT: LazyLock<String> =
@@ -465,7 +469,8 @@ async fn transmissions_rpc_is_answered() {
     // The numbers of those that were removed are told.
     let mut changes = api.client.changes();
     while !api.client.views().await.unwrap().is_empty() {
-        changes.changed().await.unwrap();
+        let waited = tokio::time::timeout(PATIENCE, changes.changed()).await;
+        waited.expect("it is removed").unwrap();
     }
     let recent =
         json!({"method": "torrent-get", "arguments": {"ids": "recently-active", "fields": ["id"]}});

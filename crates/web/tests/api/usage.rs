@@ -4,7 +4,7 @@ use hawser_coordinator::Actor;
 use serde_json::Value;
 
 use crate::LIMIT;
-use crate::common::{HERE, Server};
+use crate::common::{HERE, PATIENCE, Server};
 
 #[tokio::test]
 async fn use_is_read_now_over_time_and_as_metrics() {
@@ -86,22 +86,29 @@ impl Events {
     async fn ends(&mut self) {
         use tokio::io::AsyncReadExt;
         let mut rest = String::new();
-        self.stream.read_to_string(&mut rest).await.unwrap();
+        let read = self.stream.read_to_string(&mut rest);
+        let read = tokio::time::timeout(PATIENCE, read).await;
+        read.expect("the stream ends").unwrap();
         // The last chunk: it did not break off.
         assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
     }
 
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         use tokio::io::AsyncBufReadExt;
+        let mut before = Vec::new();
         loop {
             let mut line = String::new();
-            assert_ne!(self.stream.read_line(&mut line).await.unwrap(), 0);
+            let read = tokio::time::timeout(PATIENCE, self.stream.read_line(&mut line)).await;
+            let read = read.unwrap_or_else(|_| panic!("no such event: {before:?}"));
+            assert_ne!(read.unwrap(), 0, "the stream ended after {before:?}");
             let event = line
                 .strip_prefix("data: ")
                 .map(|text| serde_json::from_str(text).unwrap());
-            if let Some(event) = event.filter(|event| is_it(event)) {
+            let Some(event) = event else { continue };
+            if is_it(&event) {
                 return event;
             }
+            before.push(event);
         }
     }
 }

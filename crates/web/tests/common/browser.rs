@@ -174,7 +174,7 @@ impl Browser {
                 }};
                 const observer = new MutationObserver(look);
                 observer.observe(document, {{ subtree: true, childList: true, attributes: true, characterData: true }});
-                const timer = setTimeout(() => {{ observer.disconnect(); done(false); }}, 200000);
+                const timer = setTimeout(() => {{ observer.disconnect(); done(false); }}, 240000);
                 look();
             }})"
         );

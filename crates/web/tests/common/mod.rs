@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hawser_coordinator::{
     Access, Actor, Configurations, Coordinator, FailedLinks, LinkCounters, LinkId, LinkUsage, Role,
@@ -21,6 +22,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Longest wait for anything, also on a machine that is very busy.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A kernel that does what it is told, on whose links some traffic flows.
 #[derive(Default)]
@@ -38,7 +43,10 @@ impl Kernel {
             links.any(|one| one.name == LinkId(link) && rate(one) == egress)
         };
         let mut in_force = self.in_force.subscribe();
-        in_force.wait_for(is_it).await.unwrap();
+        let waited = timeout(PATIENCE, in_force.wait_for(is_it)).await;
+        if waited.is_err() {
+            panic!("never {egress:?} at {link}: {:?}", *self.in_force.borrow());
+        }
     }
 }
 
