@@ -29,7 +29,7 @@ mod version_two;
 mod web_seeds;
 
 /// Longest wait for an event that must happen, far longer than it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Bytes of the content.
 const SIZE: u64 = 3 << 20;

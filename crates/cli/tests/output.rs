@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 struct Folder(tempfile::TempDir);
 
@@ -308,7 +308,9 @@ fn the_table_is_printed_even_if_the_figure_cannot_be_written() {
         .spawn()
         .unwrap();
     // The experiment begins once the figure was found to be writable; afterwards it is not.
+    let deadline = Instant::now() + Duration::from_secs(300);
     while fs::read_dir(&scratch).unwrap().next().is_none() {
+        assert!(Instant::now() < deadline, "the experiment does not begin");
         assert!(bench.try_wait().unwrap().is_none(), "the bench ended early");
         std::thread::sleep(Duration::from_millis(5));
     }

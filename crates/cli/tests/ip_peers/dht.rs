@@ -270,9 +270,10 @@ fn a_port_that_is_in_use_is_named_with_the_remedy() {
 #[test]
 fn a_node_is_at_the_port_of_its_flag_or_else_at_that_of_tcp() {
     let files = Files::new();
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
-    drop(free);
+    // Not of those that the kernel gives to others, which bind any port.
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    let port = (first..30_000).find(is_free).unwrap().to_string();
     let flag = ["--dht-node", NOBODY, "--dht-port", &port];
     let (_seeder, ready) = seed(&files, "one", &flag);
     assert_eq!(node(&ready), format!("127.0.0.1:{port}"));

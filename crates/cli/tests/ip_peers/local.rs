@@ -41,7 +41,9 @@ fn a_download_that_is_there_first_hears_the_seeder() {
     // It announces nothing as long as it does not know whether the torrent is private.
     let get = ["get", &link, "-o", &into, "--json"];
     let mut leecher = Running::start(&[&get[..], &local].concat());
+    let deadline = Instant::now() + PATIENCE;
     while !leecher.has_udp_port(6771) {
+        assert!(Instant::now() < deadline, "it does not listen");
         std::thread::sleep(Duration::from_millis(20));
     }
     let args = ["seed", &torrent, &content, "--json", "--no-scion"];

@@ -256,7 +256,7 @@ pub fn runs(pid: i64) -> bool {
 
 /// Waits until `holds` returns true, and fails after five minutes.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(5 * 60);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while !holds() {
         assert!(Instant::now() < deadline, "never came: {what}");
         std::thread::sleep(Duration::from_millis(10));

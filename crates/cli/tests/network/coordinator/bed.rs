@@ -50,7 +50,7 @@ pub const USERS: [(&str, usize); 20] = [
 pub const SPARE: &str = "spare";
 const PORT: u16 = 8040;
 /// Longest wait for an answer or a line.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// All ASes that join.
 pub fn ases() -> impl Iterator<Item = &'static str> {

@@ -38,7 +38,7 @@ links:
 "#;
 
 /// Longest wait of a program for the other one.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The network namespace of an AS, where programs run.
 pub struct Host(File);

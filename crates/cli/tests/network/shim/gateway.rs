@@ -11,7 +11,7 @@ use super::{Transfer, carrying};
 use crate::support::eventually;
 
 /// Longest wait of a program for the other one.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A host behind a gateway, which has the address 1 of its network.
 pub struct Behind {

@@ -14,7 +14,7 @@ use std::{fs, io};
 use super::bed::Bed;
 
 /// Longest wait for an answer on the same host.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Rules, routes, devices and tables of the client's namespace, and control groups if they were
 /// asked for.

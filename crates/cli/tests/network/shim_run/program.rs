@@ -11,7 +11,7 @@ use rustix::net::{
 /// What such a program is to do.
 pub const JOB: &str = "HAWSER_TEST_JOB";
 /// Longest wait for the other side.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The words of its command.
 pub fn words() -> [String; 4] {
