@@ -2,8 +2,8 @@
 //! handshake names.
 //!
 //! A connection is read up to the info-hash, which may take 10 s, for at most [`MAX_UNNAMED`]
-//! connections at a time; further ones are closed. What was read is read again by the torrent. The lock is
-//! held for look-ups alone.
+//! connections at a time. A further one takes the place of one of the host that has most of them
+//! ([`Crowd`]). What was read is read again by the torrent. The lock is held for look-ups alone.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,10 +17,11 @@ use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
 use hawser_quic::CongestionState;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::close::{CloseCode, Closed};
+use crate::crowd::Crowd;
 use crate::dht::DhtContacts;
 use crate::metainfo::InfoHash;
 use crate::rate::SessionRates;
@@ -70,21 +71,23 @@ impl Torrents {
 impl Gate {
     /// Passes on the connections that peers open, until there will be no more.
     pub async fn run<T: Transport>(self: Arc<Self>, transport: T) {
-        let unnamed = Arc::new(Semaphore::new(MAX_UNNAMED));
+        let unnamed = Arc::new(Mutex::new(Crowd::<Arc<dyn Connection>>::new(MAX_UNNAMED)));
         // They end with this.
         let mut tasks = JoinSet::new();
         while let Some(connection) = transport.accept().await {
             while tasks.try_join_next().is_some() {}
-            let Ok(permit) = Arc::clone(&unnamed).try_acquire_owned() else {
-                connection.close(CloseCode::TooMany, "too many connections");
-                continue;
-            };
-            let gate = Arc::clone(&self);
+            let (peer, end) = (connection.peer(), Arc::clone(&connection));
+            let (number, outdone) = lock(&unnamed).admit(peer, end);
+            if let Some(outdone) = outdone {
+                outdone.close(CloseCode::TooMany, "too many connections");
+            }
+            let (gate, unnamed) = (Arc::clone(&self), Arc::clone(&unnamed));
             tasks.spawn(async move {
                 let named = gate.pass_on(Arc::clone(&connection));
                 let named = tokio::time::timeout(HANDSHAKE_TIMEOUT, named).await;
+                lock(&unnamed).leave(number);
                 let why = match named {
-                    Ok(Ok(())) => return drop(permit),
+                    Ok(Ok(())) => return,
                     Ok(Err(why)) => why,
                     Err(_) => "no BitTorrent handshake came".into(),
                 };
@@ -159,8 +162,12 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, Torrents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The end at which one torrent takes its connections.

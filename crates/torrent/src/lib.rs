@@ -28,6 +28,7 @@
 mod bitfield;
 mod candidates;
 mod close;
+mod crowd;
 mod dht;
 mod download;
 mod error;

@@ -184,6 +184,36 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    async fn peers_that_name_no_torrent_keep_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = Net::default();
+        let (gate, _accepts) = open(net.host(1));
+        let rates = SessionRates::unlimited();
+        let metainfo = torrent(dir.path(), 1);
+        let hashes = metainfo.wire_hashes();
+        let member = member(&gate, &net.host_handle(1), &rates, hashes).unwrap();
+        let (content, options) = (dir.path().join("1.bin"), SeedOptions::default());
+        let seed = Seed::over(member, metainfo.clone(), content, options, |_, _| {});
+        let _seed = seed.await.unwrap();
+        let (rogue, path) = (net.host(2), net.between(2, 201, 1, FAST, None));
+        let mut nameless = Vec::new();
+        for _ in 0..500 {
+            nameless.push(rogue.dial(addr(1), path.clone()).await.unwrap());
+        }
+        let path = net.between(0, 101, 1, FAST, None);
+        let (to, options) = (dir.path().join("get"), DownloadOptions::default());
+        let download = Download::over(net.host(0), metainfo, to, vec![addr(1)], options);
+        let waited = tokio::time::timeout(PATIENCE * 5, download.wait()).await;
+        waited.expect("the honest peer is not served").unwrap();
+        // It was let in at once, and the gate has closed what was beyond its bound.
+        let dials = net.dials().into_iter();
+        let dials = dials.filter(|(_, of)| *of == path.fingerprint());
+        assert_eq!(dials.count(), 1);
+        let open = nameless.iter().filter(|one| one.close_reason().is_none());
+        assert!(open.count() <= 200);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
     async fn all_torrents_keep_to_the_limit_of_the_session_together() {
         let dir = tempfile::tempdir().unwrap();
         let net = Net::default();

@@ -38,6 +38,7 @@ mod dialing;
 mod event;
 mod exchange;
 mod fetching;
+mod groups;
 mod hash_answers;
 mod hashes;
 mod health;
@@ -46,6 +47,7 @@ mod metadata;
 mod net;
 mod orders;
 mod policy;
+mod recent;
 mod recruit;
 mod remotes;
 mod report;
@@ -110,8 +112,11 @@ const EVENTS: usize = 256;
 /// Events handled before requests are topped up.
 const MAX_EVENT_BATCH: usize = 32;
 
-/// Most connections that peers may open to us.
+/// Most connections that peers may open to us, beside those whose handshake is not over.
 const MAX_ACCEPTED: usize = 1000;
+
+/// The text of a close for want of room.
+const TOO_MANY: &str = "too many connections";
 
 impl<T: Transport> Swarm<T> {
     /// Creates an owner that offers the verified pieces of `shared` and dials `peers`.
@@ -328,8 +333,8 @@ impl<T: Transport> Swarm<T> {
             Event::Offers { to, paths, trouble } => self.offered(to, &paths, trouble, now),
             Event::Found(peers, source) => self.found(peers, source, now),
             Event::Incoming(connection) => self.incoming(connection),
-            Event::Accepted(session) => {
-                self.conns.handshaking -= 1;
+            Event::Accepted(number, session) => {
+                self.conns.handshaking.leave(number);
                 if let Some(session) = session {
                     self.join(session, None, now);
                 }
@@ -377,9 +382,10 @@ impl<T: Transport> Swarm<T> {
     /// Adds a session as a path-level peer. Closes it and returns `None` if the peer is banned, or
     /// if it was offered pieces that have since been withdrawn.
     fn join(&mut self, session: Session, dialed: Option<Dialed>, now: Instant) -> Option<ConnId> {
-        let group = self.conns.group(session.connection.key());
+        let key = session.connection.key();
+        let group = self.conns.group(key);
         let from = session.connection.peer();
-        if let Some(reason) = self.ban_reason(group, from, dialed.is_none()) {
+        if let Some(reason) = self.ban_reason(&key, from, dialed.is_none()) {
             session.connection.close(CloseCode::Banned, "banned");
             if let Some(Dialed {
                 to: Peer::Remote(id),
@@ -456,12 +462,19 @@ impl<T: Transport> Swarm<T> {
         }
         let conns = self.conns.open.values();
         let accepted = conns.filter(|conn| conn.dialed.is_none());
-        if accepted.count() + self.conns.handshaking >= MAX_ACCEPTED {
-            connection.close(CloseCode::TooMany, "too many connections");
-            return;
+        if accepted.count() >= MAX_ACCEPTED {
+            let Some(spare) = self.conns.spare() else {
+                connection.close(CloseCode::TooMany, TOO_MANY);
+                return;
+            };
+            self.drop_conn(spare, CloseCode::TooMany, TOO_MANY);
         }
-        self.conns.handshaking += 1;
-        let introduction = self.introduction(connection.peer());
-        self.net.greet(connection, introduction);
+        let (peer, end) = (connection.peer(), Arc::clone(&connection));
+        let (number, outdone) = self.conns.handshaking.admit(peer, end);
+        if let Some(outdone) = outdone {
+            outdone.close(CloseCode::TooMany, TOO_MANY);
+        }
+        let introduction = self.introduction(peer);
+        self.net.greet(number, connection, introduction);
     }
 }

@@ -43,14 +43,19 @@ impl<T: Transport> Swarm<T> {
     fn ban_liar(&mut self, group: GroupId, reason: &str) {
         let conns = self.conns.open.values().filter(|conn| conn.group == group);
         let hosts = conns.filter_map(|conn| conn.connection.peer().ip());
-        self.blame.hosts.extend(hosts.map(|addr| addr.ip()));
+        for addr in hosts {
+            self.blame.hosts.insert(addr.ip(), ());
+        }
         self.ban(group, reason);
     }
 
     /// Drops a peer with all its path-level peers, for good.
     pub(super) fn ban(&mut self, group: GroupId, reason: &str) {
-        let known = self.blame.banned.entry(group);
-        known.or_insert_with(|| reason.to_owned());
+        if let Some(key) = self.conns.groups.key(group)
+            && !self.blame.banned.contains(&key)
+        {
+            self.blame.banned.insert(key, reason.to_owned());
+        }
         let members = self.conns.open.iter();
         let members = members.filter(|(_, conn)| conn.group == group);
         let members: Vec<_> = members.map(|(id, conn)| (*id, conn.remote())).collect();
@@ -67,15 +72,15 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Why a connection to a peer of `group` at `from` is refused; `None` if it is not. `accepted`
+    /// Why a connection to the peer with this key at `from` is refused; `None` if it is not. `accepted`
     /// says that the peer opened it.
     pub(super) fn ban_reason(
         &self,
-        group: GroupId,
+        key: &[u8; 32],
         from: PeerAddr,
         accepted: bool,
     ) -> Option<String> {
-        let of_group = self.blame.banned.get(&group).map(String::as_str);
+        let of_key = self.blame.banned.get(key).map(String::as_str);
         let mut at_address = self
             .dialing
             .remotes
@@ -86,7 +91,7 @@ impl<T: Transport> Swarm<T> {
             let banned = accepted && self.blame.is_host_banned(from);
             banned.then_some("a peer at its host sent wrong data")
         };
-        let reason = of_group.or_else(of_address).or_else(of_host);
+        let reason = of_key.or_else(of_address).or_else(of_host);
         reason.map(str::to_owned)
     }
 

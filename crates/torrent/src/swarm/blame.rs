@@ -4,23 +4,40 @@
 //! one peer, that one is to blame. Otherwise the digest of each block is kept, and when the piece
 //! has the right hash at last, every peer whose block was different is to blame.
 
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use hawser_address::PeerAddr;
 
+use super::recent::Recent;
 use crate::merkle::Hash;
 use crate::picker::GroupId;
 
+/// Most peers, and most hosts, that are banned at a time: the last ones. One that was forgotten has to break
+/// the protocol again.
+const MAX_BANNED: usize = 2000;
+
+/// Most pieces of which the senders are known that had the wrong hash: the last ones.
+const MAX_SUSPECTS: usize = 256;
+
 /// Peers that are banned, and evidence against others.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Blame {
-    /// Each with the reason.
-    pub banned: HashMap<GroupId, String>,
+    /// By the keys of their certificates, each with the reason.
+    pub banned: Recent<[u8; 32], String>,
     /// Hosts of IP peers that sent wrong data: they would connect again from another port.
-    pub hosts: HashSet<IpAddr>,
+    pub hosts: Recent<IpAddr, ()>,
     /// Pieces that had the wrong hash, with blocks of several peers.
-    pub suspects: HashMap<u32, Suspect>,
+    pub suspects: Recent<u32, Suspect>,
+}
+
+impl Default for Blame {
+    fn default() -> Self {
+        Self {
+            banned: Recent::new(MAX_BANNED),
+            hosts: Recent::new(MAX_BANNED),
+            suspects: Recent::new(MAX_SUSPECTS),
+        }
+    }
 }
 
 /// A piece that failed its hash with blocks of several peers.

@@ -1,25 +1,31 @@
 //! The open connections, and the peers they belong to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use hawser_magnet::Serve;
 
 use super::conn::Conn;
 use super::exchange::Exchanges;
+use super::groups::Groups;
 use super::hash_answers::HashAnswers;
+use crate::crowd::{Crowd, network, victim};
 use crate::picker::{ConnId, GroupId};
+use crate::transport::Connection;
+
+/// Most connections opened by peers whose handshake is not over.
+const MAX_HANDSHAKING: usize = 200;
 
 /// The open connections, and the peers they belong to.
-#[derive(Default)]
 pub(super) struct Connections {
     pub open: BTreeMap<ConnId, Conn>,
     /// Connections that may have room for requests.
     touched: HashSet<ConnId>,
-    /// Every peer that was ever connected, by the key of its certificate.
-    groups: HashMap<[u8; 32], GroupId>,
+    /// The numbers of their peers, and of those that were connected last.
+    pub groups: Groups,
     last_id: ConnId,
-    /// Number of connections opened by peers whose handshake is not over.
-    pub handshaking: usize,
+    /// Connections opened by peers whose handshake is not over.
+    pub handshaking: Crowd<Arc<dyn Connection>>,
     /// What peers are told of each other.
     pub exchanges: Exchanges,
     /// What peers may still ask of the info dictionary, for those that asked.
@@ -28,10 +34,26 @@ pub(super) struct Connections {
     pub hashes: HashMap<ConnId, HashAnswers>,
 }
 
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            open: BTreeMap::new(),
+            touched: HashSet::new(),
+            groups: Groups::default(),
+            last_id: 0,
+            handshaking: Crowd::new(MAX_HANDSHAKING),
+            exchanges: Exchanges::default(),
+            metadata: HashMap::new(),
+            hashes: HashMap::new(),
+        }
+    }
+}
+
 impl Connections {
     /// Adds a new connection, which may have room for requests.
     pub fn add(&mut self, conn: Conn) -> ConnId {
         let id = self.new_id();
+        self.groups.joined(&conn.connection.key());
         self.open.insert(id, conn);
         id
     }
@@ -47,7 +69,20 @@ impl Connections {
         self.exchanges.leave(*id);
         self.metadata.remove(id);
         self.hashes.remove(id);
-        self.open.remove(id)
+        let removed = self.open.remove(id)?;
+        if self.open.values().all(|conn| conn.group != removed.group) {
+            self.groups.left(removed.connection.key());
+        }
+        Some(removed)
+    }
+
+    /// The connection that makes room for one that a peer opens: of those opened by peers over which no block
+    /// has come or gone, the oldest of the host that has most of them.
+    pub fn spare(&self) -> Option<ConnId> {
+        let open = self.open.iter();
+        let unused = open
+            .filter(|(_, conn)| conn.dialed.is_none() && conn.bytes == 0 && conn.uploaded() == 0);
+        victim(unused.map(|(id, conn)| (*id, network(conn.connection.peer()))))
     }
 
     pub fn ids(&self) -> Vec<ConnId> {
@@ -69,9 +104,8 @@ impl Connections {
         self.touched.drain().collect()
     }
 
-    /// The peer with this key, added if it is new.
+    /// The number of the peer with this key.
     pub fn group(&mut self, key: [u8; 32]) -> GroupId {
-        let next = self.groups.len() as GroupId;
-        *self.groups.entry(key).or_insert(next)
+        self.groups.number(key)
     }
 }

@@ -29,8 +29,8 @@ pub(super) enum Event<T: Transport> {
     /// Peers were found.
     Found(Vec<PeerAddr>, PeerSource),
     Incoming(Arc<dyn Connection>),
-    /// The handshake over a connection that a peer opened is over; `None` if it failed.
-    Accepted(Option<Session>),
+    /// The handshake over the connection with this number that a peer opened is over; `None` if it failed.
+    Accepted(u64, Option<Session>),
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),

@@ -185,7 +185,7 @@ impl<T: Transport> Swarm<T> {
         self.note_demand();
         self.ending.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
-        if self.blame.suspects.contains_key(&piece) {
+        if self.blame.suspects.contains(&piece) {
             self.fetching.disk.digest(piece, u64::from(BLOCK));
         }
         self.fetching.unannounced.push(piece);

@@ -94,9 +94,9 @@ impl<T: Transport> Net<T> {
         }
     }
 
-    /// Does the handshakes over a connection that a peer opened; `introduction` is our extended
-    /// one.
-    pub fn greet(&mut self, connection: Arc<dyn Connection>, introduction: Message) {
+    /// Does the handshakes over the connection with this number that a peer opened; `introduction` is our
+    /// extended one.
+    pub fn greet(&mut self, number: u64, connection: Arc<dyn Connection>, introduction: Message) {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
             let from = connection.peer();
@@ -104,7 +104,7 @@ impl<T: Transport> Net<T> {
             if let Err(gone) = &session {
                 tracing::debug!(peer = %from, %gone, "a connection came to nothing");
             }
-            let _ = events.send(Event::Accepted(session.ok())).await;
+            let _ = events.send(Event::Accepted(number, session.ok())).await;
         });
     }
 

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 mod choking;
 mod clients;
 mod content;
+mod crowds;
 mod disk;
 mod faults;
 mod found;
