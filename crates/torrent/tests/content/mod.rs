@@ -31,6 +31,7 @@ impl Content {
         self.dir.path().join("file.bin")
     }
 
+    #[allow(dead_code, reason = "not every test needs it")]
     pub fn target(&self) -> PathBuf {
         self.dir.path().join("get")
     }
@@ -44,6 +45,7 @@ impl Content {
         folder
     }
 
+    #[allow(dead_code, reason = "not every test needs it")]
     pub fn check(&self) {
         let read = |path: &Path| std::fs::read(path).unwrap();
         assert!(read(&self.file()) == read(&self.target().join("file.bin")));
