@@ -13,11 +13,16 @@ const SCRIPT: &str = r#"
 import sys
 import libtorrent as lt
 
-torrent, folder, listen, limit, encrypts, utp = sys.argv[1:]
+torrent, folder, listen, limit, download_limit, encrypts, utp, node = sys.argv[1:]
 policy = lt.enc_policy.forced if encrypts == "true" else lt.enc_policy.disabled
 session = lt.session({
     "listen_interfaces": listen,
-    "enable_dht": False,
+    "outgoing_interfaces": listen.rsplit(":", 1)[0],
+    "enable_dht": node != "",
+    "dht_bootstrap_nodes": node,
+    # All nodes of the test are at one host.
+    "dht_restrict_routing_ips": False,
+    "dht_restrict_search_ips": False,
     "enable_lsd": False,
     "enable_upnp": False,
     "enable_natpmp": False,
@@ -29,8 +34,13 @@ session = lt.session({
     "out_enc_policy": int(policy),
     "allowed_enc_level": int(lt.enc_level.rc4 if encrypts == "true" else lt.enc_level.both),
     "upload_rate_limit": int(limit) * 1024,
+    "download_rate_limit": int(download_limit) * 1024,
     "alert_mask": lt.alert.category_t.all_categories & ~lt.alert.category_t.stats_notification,
 })
+# Limits hold for peers at private addresses, too.
+everyone = lt.ip_filter()
+everyone.add_rule("0.0.0.0", "255.255.255.255", 1 << lt.session.global_peer_class_id)
+session.set_peer_class_filter(everyone)
 if torrent.startswith("magnet:"):
     params = lt.parse_magnet_uri(torrent)
 else:
@@ -68,6 +78,7 @@ pub fn is_installed() -> bool {
 
 pub fn command(task: &Task) -> Command {
     let manner = task.manner;
+    let node = manner.finds.node();
     let mut command = Command::new(PYTHON);
     command
         .args(["-c", SCRIPT])
@@ -75,8 +86,10 @@ pub fn command(task: &Task) -> Command {
         .arg(task.dir)
         .arg(task.addr.to_string())
         .arg(manner.rate.unwrap_or(0).to_string())
+        .arg(manner.download_rate.unwrap_or(0).to_string())
         .arg(manner.encrypts.to_string())
-        .arg(manner.utp.to_string());
+        .arg(manner.utp.to_string())
+        .arg(node.map_or(String::new(), |node| node.to_string()));
     command
 }
 

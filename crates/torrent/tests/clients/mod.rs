@@ -1,5 +1,6 @@
 //! Other BitTorrent programs, the content they share with us, and the tracker that announces us to
 //! them.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 mod aria2;
 mod libtorrent;
@@ -9,9 +10,10 @@ mod transmission;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hawser_magnet::Magnet;
@@ -21,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// Longest wait for another program: far longer than it takes.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A BitTorrent program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,11 +83,50 @@ impl AsRef<OsStr> for Torrent {
 pub struct Manner {
     /// KiB per second that it uploads at most.
     pub rate: Option<u32>,
+    /// KiB per second that it downloads at most.
+    pub download_rate: Option<u32>,
     /// Whether it accepts encrypted connections only (MSE, RC4).
     pub encrypts: bool,
     /// Whether it uses uTP alone, in place of TCP alone; libtorrent and qBittorrent can.
     pub utp: bool,
+    /// How it finds peers.
+    pub finds: Finds,
 }
+
+/// How a program finds peers: in one way alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finds {
+    /// By the trackers of the torrent.
+    #[default]
+    Tracker,
+    /// Connected peers tell it (BEP 11).
+    Exchange,
+    /// By the DHT (BEP 5), which it enters at this node.
+    Dht(SocketAddr),
+}
+
+impl Finds {
+    pub fn exchanges(self) -> bool {
+        self == Self::Exchange
+    }
+
+    /// The node at which it enters the DHT.
+    pub fn node(self) -> Option<SocketAddr> {
+        match self {
+            Self::Dht(node) => Some(node),
+            Self::Tracker | Self::Exchange => None,
+        }
+    }
+}
+
+/// Where the names of the nodes lead by which qBittorrent enters the public DHT, inside a namespace. They are
+/// written in the program.
+pub const PUBLIC_NODE: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 77, 0, 100)), 6881);
+
+/// Those names.
+const PUBLIC_NODES: &str = "dht.libtorrent.org dht.transmissionbt.com router.bittorrent.com \
+                            router.utorrent.com dht.aelitis.com";
 
 /// Runs the ignored test `name` of this file in a network namespace whose loopback interface also
 /// has the address `host`; prints the reason if that is not possible.
@@ -100,13 +141,23 @@ pub fn inside(kind: Kind, name: &str, host: &str) {
             return;
         }
     }
-    let isolated = ["--user", "--map-root-user", "--net"];
+    let isolated = ["--user", "--map-root-user", "--net", "--mount"];
     let allowed = Command::new("unshare").args(isolated).arg("true").output();
     if !allowed.is_ok_and(|output| output.status.success()) {
         println!("skipped: this user may not make a network namespace");
         return;
     }
-    let script = format!("ip link set lo up && ip addr add {host}/24 dev lo && exec \"$0\" \"$@\"");
+    let names = tempfile::NamedTempFile::new().unwrap();
+    let (file, node) = (names.path().display(), PUBLIC_NODE.ip());
+    fs::write(
+        &names,
+        format!("127.0.0.1 localhost\n{node} {PUBLIC_NODES}\n"),
+    )
+    .unwrap();
+    let script = format!(
+        "ip link set lo up && ip addr add {host}/24 dev lo && mount --bind {file} /etc/hosts && \
+         exec \"$0\" \"$@\""
+    );
     let output = Command::new("unshare")
         .args(isolated)
         .args(["sh", "-c", &script])
@@ -221,13 +272,26 @@ impl Shared {
         self.dir.path().join("seeded")
     }
 
-    /// Writes the torrent with a tracker's address, which comes first as keys are sorted.
+    /// Writes the torrent with a tracker's address.
     pub fn torrent_announced_at(&self, tracker: SocketAddr) -> Torrent {
-        let url = format!("http://{tracker}/announce");
+        self.torrent_announced_to(&format!("http://{tracker}/announce"))
+    }
+
+    /// Writes the torrent with a tracker's URL, which comes first as keys are sorted.
+    pub fn torrent_announced_to(&self, url: &str) -> Torrent {
         let mut bytes = format!("d8:announce{}:{url}", url.len()).into_bytes();
         bytes.extend_from_slice(&self.torrent[1..]);
+        self.write(&bytes)
+    }
+
+    /// Writes the torrent without a tracker.
+    pub fn torrent_without_tracker(&self) -> Torrent {
+        self.write(&self.torrent)
+    }
+
+    fn write(&self, torrent: &[u8]) -> Torrent {
         let path = self.dir.path().join("it.torrent");
-        fs::write(&path, bytes).unwrap();
+        fs::write(&path, torrent).unwrap();
         Torrent::File(path)
     }
 
@@ -280,9 +344,10 @@ impl Shared {
     }
 }
 
-/// A tracker that announces one peer to every client (BEP 3, BEP 23).
+/// A tracker that announces one peer to every client (BEP 3, BEP 23), and is asked every five seconds.
 pub struct Tracker {
     pub addr: SocketAddr,
+    peer: Arc<Mutex<SocketAddr>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -290,18 +355,8 @@ impl Tracker {
     pub async fn start(host: &str, peer: SocketAddr) -> Self {
         let listener = TcpListener::bind((host, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let IpAddr::V4(ip) = peer.ip() else {
-            panic!("{peer} is not IPv4")
-        };
-        let mut body = b"d8:intervali5e5:peers6:".to_vec();
-        body.extend(ip.octets());
-        body.extend(peer.port().to_be_bytes());
-        body.push(b'e');
-        let head = format!(
-            "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        let answer = [head.into_bytes(), body].concat();
+        let peer = Arc::new(Mutex::new(peer));
+        let announced = Arc::clone(&peer);
         let task = tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
@@ -310,12 +365,33 @@ impl Tracker {
                     && stream.read_buf(&mut asked).await.is_ok_and(|read| read > 0)
                 {
                 }
+                let answer = announcing(*announced.lock().unwrap());
                 // A client that does not wait for the answer repeats the request.
                 let _ = stream.write_all(&answer).await;
             }
         });
-        Self { addr, task }
+        Self { addr, peer, task }
     }
+
+    /// Announces another peer from now on.
+    pub fn announce(&self, peer: SocketAddr) {
+        *self.peer.lock().unwrap() = peer;
+    }
+}
+
+fn announcing(peer: SocketAddr) -> Vec<u8> {
+    let IpAddr::V4(ip) = peer.ip() else {
+        panic!("{peer} is not IPv4")
+    };
+    let mut body = b"d8:intervali5e5:peers6:".to_vec();
+    body.extend(ip.octets());
+    body.extend(peer.port().to_be_bytes());
+    body.push(b'e');
+    let head = format!(
+        "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
 }
 
 impl Drop for Tracker {

@@ -17,7 +17,7 @@ pub fn command(task: &Task) -> Command {
     command
 }
 
-/// TCP or uTP only, with no peers except the tracker's.
+/// TCP or uTP only, with peers found in one way alone; it enters the DHT at [`super::PUBLIC_NODE`].
 fn settings(task: &Task) -> String {
     // Its own page must be somewhere.
     let page = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -29,13 +29,15 @@ Accepted=true
 [BitTorrent]
 Session\AddTorrentPaused=false
 Session\BTProtocol={protocol}
-Session\DHTEnabled=false
+Session\DHTEnabled={dht}
 Session\DefaultSavePath={dir}
 Session\Encryption={encryption}
+Session\GlobalDLSpeedLimit={download_rate}
 Session\GlobalUPSpeedLimit={rate}
 Session\IgnoreLimitsOnLAN=false
+Session\InterfaceAddress={ip}
 Session\LSDEnabled=false
-Session\PeXEnabled=false
+Session\PeXEnabled={exchanges}
 Session\Port={port}
 Session\QueueingSystemEnabled=false
 
@@ -49,7 +51,11 @@ WebUI\Port={page}
         dir = task.dir.display(),
         encryption = if task.manner.encrypts { 1 } else { 2 },
         protocol = if task.manner.utp { "UTP" } else { "TCP" },
+        dht = task.manner.finds.node().is_some(),
+        download_rate = task.manner.download_rate.unwrap_or(0),
+        exchanges = task.manner.finds.exchanges(),
         rate = task.manner.rate.unwrap_or(0),
+        ip = task.addr.ip(),
         port = task.addr.port(),
     )
 }

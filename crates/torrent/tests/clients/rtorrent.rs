@@ -9,6 +9,13 @@ pub fn command(task: &Task) -> Command {
     let session = task.home.join("session");
     fs::create_dir(&session).unwrap();
     let (addr, manner) = (task.addr, task.manner);
+    let dht = match manner.finds.node() {
+        Some(node) => format!(
+            "dht.mode.set = on\ndht.port.set = {port}\nschedule2 = enter, 1, 0, ((dht.add_node, \"{node}\"))",
+            port = addr.port()
+        ),
+        None => "dht.mode.set = disable".to_owned(),
+    };
     let settings = format!(
         "system.daemon.set = true
 network.bind_address.set = {ip}
@@ -16,9 +23,10 @@ network.port_range.set = {port}-{port}
 network.port_random.set = no
 directory.default.set = {dir}
 session.path.set = {session}
-dht.mode.set = disable
-protocol.pex.set = no
-trackers.use_udp.set = no
+protocol.pex.set = {exchanges}
+trackers.use_udp.set = yes
+throttle.global_down.max_rate.set_kb = {download_rate}
+{dht}
 protocol.encryption.set = {encryption}
 throttle.global_up.max_rate.set_kb = {rate}
 ",
@@ -31,6 +39,12 @@ throttle.global_up.max_rate.set_kb = {rate}
             false => "none",
         },
         rate = manner.rate.unwrap_or(0),
+        download_rate = manner.download_rate.unwrap_or(0),
+        exchanges = if manner.finds.exchanges() {
+            "yes"
+        } else {
+            "no"
+        },
     );
     let file = task.home.join("rtorrent.rc");
     fs::write(&file, settings).unwrap();

@@ -24,6 +24,10 @@ pub fn command(task: &Task) -> Command {
     let remote = remote.local_addr().unwrap().port();
     let settings = settings(task, &watched, remote);
     fs::write(task.home.join("settings.json"), settings).unwrap();
+    if let Some(node) = task.manner.finds.node() {
+        let node = format!("{} {}\n", node.ip(), node.port());
+        fs::write(task.home.join("dht.bootstrap"), node).unwrap();
+    }
     let daemon = "transmission-daemon";
     let mut command = match &task.torrent {
         Torrent::File(path) => {
@@ -42,24 +46,26 @@ pub fn command(task: &Task) -> Command {
     command
 }
 
-/// TCP only, with no peers except the tracker's; otherwise it would try uTP first.
+/// TCP only, since it would try uTP first, with peers found in one way alone.
 fn settings(task: &Task, watched: &Path, remote: u16) -> String {
     let (addr, manner) = (task.addr, task.manner);
     format!(
         r#"{{
   "bind-address-ipv4": "{ip}",
-  "dht-enabled": false,
+  "dht-enabled": {dht},
   "download-dir": "{dir}",
   "encryption": {encryption},
   "incomplete-dir-enabled": false,
   "lpd-enabled": false,
   "peer-port": {port},
-  "pex-enabled": false,
+  "pex-enabled": {exchanges},
   "port-forwarding-enabled": false,
   "rename-partial-files": false,
   "rpc-bind-address": "127.0.0.1",
   "rpc-enabled": true,
   "rpc-port": {remote},
+  "speed-limit-down": {download_rate},
+  "speed-limit-down-enabled": {download_limited},
   "speed-limit-up": {rate},
   "speed-limit-up-enabled": {limited},
   "start-added-torrents": true,
@@ -70,6 +76,10 @@ fn settings(task: &Task, watched: &Path, remote: u16) -> String {
         ip = addr.ip(),
         encryption = if manner.encrypts { 2 } else { 0 },
         port = addr.port(),
+        dht = manner.finds.node().is_some(),
+        exchanges = manner.finds.exchanges(),
+        download_rate = manner.download_rate.unwrap_or(0),
+        download_limited = manner.download_rate.is_some(),
         rate = manner.rate.unwrap_or(0),
         limited = manner.rate.is_some(),
         dir = task.dir.display(),
