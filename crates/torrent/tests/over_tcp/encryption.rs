@@ -11,7 +11,7 @@ use hawser_torrent::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::content::{Content, finish};
+use super::content::{Content, PATIENCE, finish};
 use super::{content, rogue};
 
 /// The beginning of a plain handshake.
@@ -214,7 +214,7 @@ async fn a_seeder_closes_connections_that_begin_with_garbage() {
         stream.write_all(&garbage).await.unwrap();
         let mut answer = Vec::new();
         let ended = stream.read_to_end(&mut answer);
-        let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+        let ended = tokio::time::timeout(PATIENCE, ended).await;
         // It may be reset, as not all was read.
         drop(ended.expect("closed"));
         assert!(answer.len() <= 96 + 512);

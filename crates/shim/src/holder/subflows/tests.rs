@@ -6,11 +6,18 @@ use super::super::relays::{Expected, New, Relayed};
 use super::*;
 use crate::relay::{Endpoint, Watched};
 
+/// Longest wait for anything, also on a machine that is very busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Waits until `is_so`.
-async fn eventually(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, wait).await;
+    assert!(waited.is_ok(), "never so: {what}");
 }
 
 fn begin(expected: Expected, socket: &Arc<Watched>) -> Relayed {
@@ -48,17 +55,26 @@ async fn connections_get_subflows_after_the_thread_has_failed() {
     let _relayed = begin(relays.expect(session), &socket);
 
     subflows.request(Request::Panic);
-    eventually(|| relays.report(true).problem.is_some()).await;
+    eventually("the failure is reported", || {
+        relays.report(true).problem.is_some()
+    })
+    .await;
     let problem = relays.report(true).problem;
     subflows.set(session.0, session.1, vec![1, 2]);
-    eventually(|| relays.report(true).problem.is_none()).await;
-    eventually(|| Info::read(&*socket).unwrap().subflows.len() == 2).await;
+    eventually("the failure is over", || {
+        relays.report(true).problem.is_none()
+    })
+    .await;
+    eventually("there are two subflows", || {
+        Info::read(&*socket).unwrap().subflows.len() == 2
+    })
+    .await;
     // The other end answers each, over which nothing else was sent.
     let accepted = || {
         let info = Info::read(&*socket).unwrap();
         info.subflows.iter().all(Subflow::is_accepted)
     };
-    eventually(accepted).await;
+    eventually("they are accepted", accepted).await;
     // It may have worked again by then.
     if let Some(problem) = problem {
         assert!(problem.ends_with("its thread panicked"), "{problem}");
