@@ -6,9 +6,10 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 49] = [
+const DOCUMENTED: [&[&str]; 50] = [
     &["coordinator"],
     &["as", "join"],
+    &["as", "health"],
     &["get"],
     &["send"],
     &["receive"],
@@ -59,7 +60,7 @@ const DOCUMENTED: [&[&str]; 49] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 17] = [
+const FOREIGN: [&str; 18] = [
     "--format",
     "--examples",
     "--now",
@@ -74,6 +75,7 @@ const FOREIGN: [&str; 17] = [
     "--example",
     "--case",
     "--network",
+    "--replace",
     "--strip-components",
     "--server-side",
     "--rm",
