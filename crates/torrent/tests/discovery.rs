@@ -29,32 +29,25 @@ const THEIRS: &str = "10.77.0.3";
 /// KiB per second for a peer that is to tell others of a seeder, not to be one soon.
 const TRICKLE: u32 = 50;
 
-/// The tests of one program.
+/// The tests of one program, each of which is run in a namespace of its own.
 macro_rules! with {
     ($module:ident, $kind:expr) => {
         mod $module {
             use super::*;
 
-            test_in_namespace!($module, http_tracker_alone, of_http_tracker, by_http($kind));
-            test_in_namespace!($module, udp_tracker_alone, of_udp_tracker, by_udp($kind));
-            test_in_namespace!($module, exchange_alone, of_exchange, by_exchange($kind));
-            test_in_namespace!($module, dht_alone, of_dht, by_dht($kind));
+            test_in_namespace!(of_http_tracker, by_http($kind));
+            test_in_namespace!(of_udp_tracker, by_udp($kind));
+            test_in_namespace!(of_exchange, by_exchange($kind));
+            test_in_namespace!(of_dht, by_dht($kind));
         }
     };
 }
 
-/// A test that runs in a namespace of its own.
 macro_rules! test_in_namespace {
-    ($module:ident, $test:ident, $inner:ident, $run:ident($kind:expr)) => {
-        #[test]
-        fn $test() {
-            let inner = concat!(stringify!($module), "::", stringify!($inner));
-            inside($kind, inner, HOST);
-        }
-
+    ($name:ident, $run:ident($kind:expr)) => {
         #[tokio::test(flavor = "multi_thread")]
-        #[ignore = "run by the test above, in its namespace"]
-        async fn $inner() {
+        #[ignore = "run by a test below, in its namespace"]
+        async fn $name() {
             $run($kind).await;
         }
     };
@@ -65,6 +58,55 @@ with!(libtorrent, Kind::Libtorrent);
 with!(qbittorrent, Kind::QBittorrent);
 with!(rtorrent, Kind::RTorrent);
 with!(transmission, Kind::Transmission);
+
+/// The programs, and the modules with their tests.
+const PROGRAMS: [(&str, Kind); 5] = [
+    ("aria2", Kind::Aria2),
+    ("libtorrent", Kind::Libtorrent),
+    ("qbittorrent", Kind::QBittorrent),
+    ("rtorrent", Kind::RTorrent),
+    ("transmission", Kind::Transmission),
+];
+
+/// With this variable, what takes minutes is tested, too.
+const SLOW: &str = "HAWSER_INTEROP_SLOW";
+
+/// Runs a test with these programs at once: they wait most of the time.
+fn with_all(programs: &[(&str, Kind)], test: &str) {
+    std::thread::scope(|scope| {
+        for &(module, kind) in programs {
+            scope.spawn(move || inside(kind, &format!("{module}::{test}"), HOST));
+        }
+    });
+}
+
+#[test]
+fn by_trackers_over_http_alone() {
+    with_all(&PROGRAMS, "of_http_tracker");
+}
+
+#[test]
+fn by_trackers_over_udp_alone() {
+    with_all(&PROGRAMS, "of_udp_tracker");
+}
+
+#[test]
+fn by_other_peers_alone() {
+    let is_slow = |kind| kind == Kind::RTorrent;
+    let tested = PROGRAMS.into_iter().filter(|(_, kind)| {
+        let is_tested = !is_slow(*kind) || std::env::var_os(SLOW).is_some();
+        if !is_tested {
+            println!("skipped: {kind:?} takes minutes: tested if {SLOW} is set");
+        }
+        is_tested
+    });
+    with_all(&tested.collect::<Vec<_>>(), "of_exchange");
+}
+
+#[test]
+fn by_a_private_dht_alone() {
+    with_all(&PROGRAMS, "of_dht");
+}
 
 /// The page with the table of what these tests and those of `interop` show.
 const PAGE: &str = include_str!("../../../docs/downloading-and-seeding.md");

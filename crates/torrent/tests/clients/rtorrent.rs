@@ -29,7 +29,13 @@ throttle.global_down.max_rate.set_kb = {download_rate}
 {dht}
 protocol.encryption.set = {encryption}
 throttle.global_up.max_rate.set_kb = {rate}
+log.open_file = \"all\", {log}
+log.add_output = \"info\", \"all\"
+log.add_output = \"connection_debug\", \"all\"
+log.add_output = \"peer_debug\", \"all\"
+log.add_output = \"tracker_debug\", \"all\"
 ",
+        log = task.home.join("log").display(),
         ip = addr.ip(),
         port = addr.port(),
         dir = task.dir.display(),
