@@ -1,7 +1,7 @@
 //! Connections of peers that have yet to prove useful, a bounded number of them.
 //!
 //! Such a connection costs its peer nothing to open again. So when there are as many as there may be, a new
-//! one takes the place of the oldest of the network that has most of them: whoever opens many keeps out
+//! one takes the place of the oldest of the network that has most of them: a peer that opens many keeps out
 //! none but itself.
 
 use std::collections::{BTreeMap, HashMap};

@@ -84,7 +84,7 @@ fn process_1_reaps_orphans_restarts_services_and_ends_in_order() {
     let reasons = report["reasons"].as_array().unwrap();
     assert!(status == 503 && !reasons.is_empty(), "{report}");
     assert_eq!(machine.get("/live").unwrap().0, 200);
-    // A command in the container is told the same, by the socket in the folder.
+    // A command in the container reads the same from the socket in the folder.
     let ask = |more: &[&str]| {
         let mut health = Command::new(env!("CARGO_BIN_EXE_hawser"));
         health.args(["as", "health", "--state"]).arg(&state);

@@ -79,7 +79,7 @@ pub(crate) fn program(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Limits that are remembered, and fail as long as wanted.
+/// Records the limits that are set, and fails while a test wants that.
 #[derive(Default)]
 pub(crate) struct FakeLimits {
     pub applied: Mutex<Vec<Vec<NamedLink<String>>>>,

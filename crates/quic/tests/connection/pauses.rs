@@ -8,7 +8,7 @@ use super::*;
 /// Far longer than a handshake may take.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// How far the clock goes on in each moment of real time, and how often at most.
+/// By how much the clock advances at once, and the largest number of such steps.
 const STEP: Duration = Duration::from_millis(50);
 const MAX_STEPS: u32 = 3000;
 
@@ -43,8 +43,8 @@ async fn a_pause_of_this_process_does_not_count_as_silence_of_the_peer() {
     net.conduct.silent.store(false, Ordering::SeqCst);
     let connected = async { tokio::join!(connecting, server.accept()) };
     tokio::pin!(connected);
-    // What was sent before the pause may be lost, or have been sent only after it: the clock goes on, slowly,
-    // so that it is sent again.
+    // What was sent before the pause may be lost, or have been sent only after it: the clock advances in small
+    // steps, so that it is sent again.
     let mut steps = 0;
     let (there, here) = loop {
         tokio::select! {

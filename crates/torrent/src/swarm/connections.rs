@@ -76,8 +76,8 @@ impl Connections {
         Some(removed)
     }
 
-    /// The connection that makes room for one that a peer opens: of those opened by peers over which no block
-    /// has come or gone, the oldest of the host that has most of them.
+    /// The connection that makes room for one that a peer opens: the oldest one of the host that has most
+    /// connections opened by peers over which no block was transferred.
     pub fn spare(&self) -> Option<ConnId> {
         let open = self.open.iter();
         let unused = open

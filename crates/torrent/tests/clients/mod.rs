@@ -119,7 +119,7 @@ impl Finds {
     }
 }
 
-/// Where the names of the nodes lead by which qBittorrent enters the public DHT, inside a namespace. They are
+/// The address, inside a namespace, of the nodes by whose names qBittorrent enters the public DHT. The names are
 /// written in the program.
 pub const PUBLIC_NODE: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 77, 0, 100)), 6881);
