@@ -17,13 +17,20 @@ pub(crate) fn network(peer: PeerAddr) -> ScionAddr {
     addr.network()
 }
 
-/// The first of the network of which there are most, which is to give way.
-pub(crate) fn victim<K: Copy>(waiting: impl Iterator<Item = (K, ScionAddr)> + Clone) -> Option<K> {
+/// The first of the network of which there are most, which is to give way; `None` if no network has `least`.
+pub(crate) fn victim<K: Copy>(
+    waiting: impl Iterator<Item = (K, ScionAddr)> + Clone,
+    least: usize,
+) -> Option<K> {
     let mut counts: HashMap<ScionAddr, usize> = HashMap::new();
     for (_, network) in waiting.clone() {
         *counts.entry(network).or_default() += 1;
     }
-    let most = counts.values().copied().max()?;
+    let most = counts
+        .values()
+        .copied()
+        .max()
+        .filter(|most| *most >= least)?;
     let mut of_most = waiting.filter(|(_, network)| counts.get(network) == Some(&most));
     of_most.next().map(|(key, _)| key)
 }
@@ -51,7 +58,7 @@ impl<E> Crowd<E> {
         let networks = self.waiting.iter().map(|(number, it)| (*number, it.0));
         let victim = match self.waiting.len() < self.max {
             true => None,
-            false => victim(networks),
+            false => victim(networks, 1),
         };
         let ended = victim.and_then(|number| self.waiting.remove(&number));
         self.next += 1;
@@ -93,6 +100,14 @@ mod tests {
         crowd.leave(1);
         assert_eq!(crowd.admit(peer(4, 1), 'h').1, None);
         assert_eq!(crowd.len(), 4);
+    }
+
+    #[test]
+    fn networks_with_fewer_than_the_least_give_no_way() {
+        let waiting = [1, 2, 3, 2].map(|host| (host, network(peer(host, 1))));
+        assert_eq!(victim(waiting[..3].iter().copied(), 2), None);
+        assert_eq!(victim(waiting.iter().copied(), 2), Some(2));
+        assert_eq!(victim(waiting[..3].iter().copied(), 1), Some(1));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Running {
         }
     }
 
-    /// Waits until the first version is ready and another event has come, in either order.
+    /// Waits for the first version to be ready and for another event, in either order.
     async fn until_ready_and(&mut self, wanted: impl Fn(&Event) -> bool) {
         let before = self.until_ready(1).await;
         if !before.iter().any(&wanted) {

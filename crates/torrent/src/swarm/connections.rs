@@ -77,12 +77,16 @@ impl Connections {
     }
 
     /// The connection that makes room for one that a peer opens: the oldest one of the host that has most
-    /// connections opened by peers over which no block was transferred.
+    /// connections opened by peers over which no block was transferred. Peers that wait for their turn with one
+    /// connection each keep it: there is none then.
     pub fn spare(&self) -> Option<ConnId> {
         let open = self.open.iter();
         let unused = open
             .filter(|(_, conn)| conn.dialed.is_none() && conn.bytes == 0 && conn.uploaded() == 0);
-        victim(unused.map(|(id, conn)| (*id, network(conn.connection.peer()))))
+        victim(
+            unused.map(|(id, conn)| (*id, network(conn.connection.peer()))),
+            2,
+        )
     }
 
     pub fn ids(&self) -> Vec<ConnId> {
