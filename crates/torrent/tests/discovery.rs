@@ -9,6 +9,7 @@ mod clients;
 mod ours;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hawser_torrent::{PathProgress, PathState, RateLimits};
 
@@ -25,6 +26,13 @@ const ELSEWHERE: &str = "10.77.0.2";
 
 /// The address of the other program: libtorrent finds itself in the DHT, connects, and bans the address.
 const THEIRS: &str = "10.77.0.3";
+
+/// Most times that a program which finds peers by a DHT is started. libtorrent asks and announces once when it
+/// has a torrent, and then after a quarter of an hour: if it knew no node at first, it is started again.
+const STARTS: u32 = 3;
+
+/// How long a program that finds peers by a DHT is waited for, before it is started again.
+const WAIT: Duration = Duration::from_secs(150);
 
 /// KiB per second for a peer that is to tell others of a seeder, not to be one soon.
 const TRICKLE: u32 = 50;
@@ -205,21 +213,45 @@ fn without_trackers(kind: Kind, shared: &Shared) -> Torrent {
     }
 }
 
+/// Starts a program until `so`, which waits for at most [`WAIT`], is true of it.
+async fn start_until(start: impl Fn() -> Client, so: impl AsyncFn(&Client) -> bool) -> Client {
+    let mut logs = Vec::new();
+    for _ in 0..STARTS {
+        let client = start();
+        if so(&client).await {
+            return client;
+        }
+        logs.push(client.log());
+    }
+    panic!(
+        "not so, after {STARTS} starts:\n{}",
+        logs.join("\n\nnext start:\n")
+    );
+}
+
 /// Both sides know nothing but one node of a DHT; it dials.
 async fn it_fetches_by_dht(kind: Kind, shared: Shared, dht: &Dht) {
     let node = dht.entry();
     let seeder = Seeder::start(&shared, HOST, Finding::Dht(node)).await;
-    dht.until_peer(&shared.metainfo, String::new).await;
+    let announced = dht.has_peer_within(PATIENCE, &shared.metainfo).await;
+    assert!(announced, "the seeder is not in the DHT");
     let torrent = without_trackers(kind, &shared);
-    it_fetches(kind, &shared, &seeder, torrent, by_node(node)).await;
+    let target = shared.dir.path().join("theirs");
+    let start = || Client::start(kind, torrent.clone(), &target, THEIRS, by_node(node));
+    let has_all =
+        async |client: &Client| client.is_within(WAIT, || shared.is_same_in(&target)).await;
+    start_until(start, has_all).await;
+    seeder.until_sent(shared.metainfo.pieces.total).await;
 }
 
 /// Both sides know nothing but one node of a DHT; this side dials.
 async fn it_seeds_by_dht(kind: Kind, shared: Shared, dht: &Dht) {
     let node = dht.entry();
     let torrent = without_trackers(kind, &shared);
-    let client = Client::start(kind, torrent, &shared.seeded_from(), THEIRS, by_node(node));
-    dht.until_peer(&shared.metainfo, || client.log()).await;
+    let from = shared.seeded_from();
+    let start = || Client::start(kind, torrent.clone(), &from, THEIRS, by_node(node));
+    let is_announced = async |_: &Client| dht.has_peer_within(WAIT, &shared.metainfo).await;
+    let client = start_until(start, is_announced).await;
     fetch(&shared, HOST, Finding::Dht(node), || client.log()).await;
 }
 

@@ -7,7 +7,7 @@ use hawser_torrent::{CreateOptions, Download, DownloadError, Metainfo, Summary, 
 use tempfile::TempDir;
 
 /// Longest wait for an expected event: far longer than it takes.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A file of random bytes, its torrent, and room for the download.
 pub struct Content {

@@ -24,6 +24,9 @@ use super::clients::{PATIENCE, PUBLIC_NODE, Shared};
 /// Nodes of the private DHT: Transmission asks none that knows fewer than nine.
 const NODES: u8 = 20;
 
+/// How long one search of the DHT is waited for.
+const SEARCH: Duration = Duration::from_secs(5);
+
 /// A task that ends when this is dropped.
 struct Task(JoinHandle<()>);
 
@@ -104,14 +107,21 @@ impl Dht {
         self.nodes[0].local_addrs()[0].ip().unwrap()
     }
 
-    /// Waits until a peer of a torrent can be found here; `log` says what else is known of it.
-    pub async fn until_peer(&self, metainfo: &Metainfo, log: impl Fn() -> String) {
-        let (sink, mut found) = mpsc::channel(16);
-        let ports = PeerPorts::default();
+    /// Waits until a peer of a torrent can be found here, for as long as `wait`; returns whether one was found.
+    pub async fn has_peer_within(&self, wait: Duration, metainfo: &Metainfo) -> bool {
         let last = self.nodes.last().unwrap();
-        let _search = last.search(metainfo.info_hash.0, ports, Some(&sink));
-        let peer = timeout(PATIENCE, found.recv()).await;
-        assert!(peer.is_ok(), "no peer in the DHT:\n{}", log());
+        let found = async {
+            // A search that finds nobody is repeated ever later: each of these is a new one.
+            loop {
+                let (sink, mut found) = mpsc::channel(16);
+                let ports = PeerPorts::default();
+                let _search = last.search(metainfo.info_hash.0, ports, Some(&sink));
+                if timeout(SEARCH, found.recv()).await.is_ok() {
+                    return;
+                }
+            }
+        };
+        timeout(wait, found).await.is_ok()
     }
 }
 
