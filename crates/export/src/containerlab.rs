@@ -54,6 +54,9 @@ struct Topology {
 struct Node {
     kind: &'static str,
     image: String,
+    privileged: bool,
+    #[serde(rename = "cap-add")]
+    cap_add: [&'static str; 1],
     entrypoint: &'static str,
     cmd: String,
     binds: Vec<String>,
@@ -154,6 +157,9 @@ impl Topologies<'_> {
         Node {
             kind: "linux",
             image: self.image.to_owned(),
+            // Limits of links need this; containerlab would give a node all rights of the host.
+            privileged: false,
+            cap_add: ["NET_ADMIN"],
             entrypoint: "/usr/bin/hawser",
             cmd: "as join /etc/hawser/as.tar.gz --segments /etc/hawser/segments --state /var/lib/hawser/as"
                 .to_owned(),

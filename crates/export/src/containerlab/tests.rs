@@ -72,6 +72,7 @@ proptest! {
             for (node, content) in here {
                 prop_assert!(nodes.insert(node.clone()));
                 prop_assert_eq!(content["kind"].as_str(), Some("linux"));
+                prop_assert_eq!(content["privileged"].as_bool(), Some(false));
                 prop_assert!(content["image"].is_string() && content["cmd"].is_string());
                 let bind = content["binds"][0].as_str().unwrap();
                 let archive = bind.split(':').next().unwrap();

@@ -36,6 +36,9 @@ struct Topology {
 struct Node {
     kind: String,
     image: String,
+    privileged: bool,
+    #[serde(rename = "cap-add")]
+    cap_add: Vec<String>,
     entrypoint: String,
     cmd: String,
     binds: Vec<String>,
@@ -197,8 +200,10 @@ fn deploy(engine: &Docker, folder: &Path) -> Machines {
 fn start(engine: &Docker, container: &str, name: &str, node: &Node, folder: &Path) {
     assert_eq!(node.kind, "linux");
     let mut args = vec!["run", "--detach", "--name", container, "--hostname", name];
-    args.extend(["--network", "none", "--cap-drop", "ALL"]);
-    args.extend(["--cap-add", "NET_ADMIN"]);
+    args.extend(["--network", "none"]);
+    assert!(!node.privileged, "{name} has all rights of its host");
+    let capabilities = node.cap_add.iter();
+    args.extend(capabilities.flat_map(|capability| ["--cap-add", capability]));
     let absolute = |bind: &String| format!("{}/{bind}", folder.display());
     let binds: Vec<String> = node.binds.iter().map(absolute).collect();
     args.extend(binds.iter().flat_map(|bind| ["--volume", bind]));
