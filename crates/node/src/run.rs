@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use hawser_backoff::Backoff;
 use hawser_bundle::{Bundle, Manifest, ServiceChange};
-use hawser_limit::{EnforceError, Enforcer, FailedLinks};
+use hawser_limit::{EnforceError, Enforcer};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use self::in_force::InForce;
 use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
@@ -24,12 +23,6 @@ use crate::moved::{self, LinkAt, Substitutes, Watcher};
 use crate::neighbours::{Located, locate};
 use crate::services::Services;
 use crate::update::{Moved, Update};
-
-/// Waits before limits that could not be put into force are tried again.
-const LIMITS_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-
-/// Time after which limits in force are set again, as somebody else may have removed them.
-const ENFORCE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How an AS is run.
 pub struct Options {
@@ -72,14 +65,12 @@ pub async fn run(
         events,
         services: None,
         follower: None,
-        neighbours: JoinSet::new(),
-        watcher: JoinSet::new(),
+        tasks: Tasks::default(),
         links: watch::Sender::new(Vec::new()),
         lacks_address: false,
         updates,
         deployed: watch::Sender::new(None),
         limits: InForce::default(),
-        limits_backoff: LIMITS_BACKOFF,
         has_been_ready: false,
     };
     let result = tokio::select! {
@@ -90,15 +81,13 @@ pub async fn run(
     result
 }
 
-/// The limits of the current configuration.
+/// Tasks that end with the node, or when they are started anew.
 #[derive(Default)]
-struct InForce {
-    /// Whether they are in force, but for those of `failed`.
-    is: bool,
-    /// The links whose limits are not.
-    failed: FailedLinks<String>,
-    /// When they are set again; `None` if there are none to set.
-    again: Option<Instant>,
+struct Tasks {
+    /// Resolves the names of neighbours, if any has one.
+    neighbours: JoinSet<()>,
+    /// Watches the addresses of this machine, if there is a coordinator to be told.
+    watcher: JoinSet<()>,
 }
 
 struct Node {
@@ -110,10 +99,7 @@ struct Node {
     /// `None` while the coordinator has no configuration for this host.
     services: Option<Services>,
     follower: Option<Follower>,
-    /// The task that resolves the names of neighbours, if any has one.
-    neighbours: JoinSet<()>,
-    /// The task that watches the addresses of this machine, if there is a coordinator to be told.
-    watcher: JoinSet<()>,
+    tasks: Tasks,
     /// The links of the current configuration.
     links: watch::Sender<Vec<LinkAt>>,
     /// Whether services have not been started, as an address of links is gone and another one was
@@ -123,7 +109,6 @@ struct Node {
     /// What has become of the current version, as soon as that is known.
     deployed: watch::Sender<Option<Outcome>>,
     limits: InForce,
-    limits_backoff: Backoff,
     /// Whether all services have been ready once.
     has_been_ready: bool,
 }
@@ -221,18 +206,20 @@ impl Node {
 
     /// Has the names of neighbours resolved, anew if they were before.
     fn locate(&mut self) -> Result<(), NodeError> {
-        self.neighbours = JoinSet::new();
+        self.tasks.neighbours = JoinSet::new();
         let located = Located::new(&self.bundle).map_err(InstallError::from)?;
         if !located.is_empty() {
             let (updates, events) = (self.updates.clone(), self.events.clone());
-            self.neighbours.spawn(locate(located, updates, events));
+            self.tasks
+                .neighbours
+                .spawn(locate(located, updates, events));
         }
         Ok(())
     }
 
     /// Has the coordinator told of other addresses of this machine.
     fn watch_addresses(&mut self) -> Result<(), NodeError> {
-        self.watcher = JoinSet::new();
+        self.tasks.watcher = JoinSet::new();
         if let Some(coordinator) = &self.manifest.coordinator {
             let (url, ca) = (&coordinator.url, coordinator.ca.as_deref());
             let watcher = Watcher {
@@ -243,7 +230,7 @@ impl Node {
                 updates: self.updates.clone(),
                 events: self.events.clone(),
             };
-            self.watcher.spawn(watcher.watch());
+            self.tasks.watcher.spawn(watcher.watch());
         }
         Ok(())
     }
@@ -332,31 +319,16 @@ impl Node {
         };
         match applied {
             Ok(failed) => {
-                let wait = match failed.is_empty() {
-                    true => {
-                        self.limits_backoff.reset();
-                        ENFORCE_INTERVAL
-                    }
-                    false => self.limits_backoff.fail(),
-                };
                 for (link, reason) in &failed {
                     if self.limits.failed.get(link) != Some(reason) {
                         let (link, reason) = (link.clone(), reason.clone());
                         self.tell(Event::LinkFailed { link, reason });
                     }
                 }
-                self.limits = InForce {
-                    is: true,
-                    failed,
-                    again: Some(Instant::now() + wait),
-                };
+                self.limits.applied(failed, Instant::now());
             }
             Err(error) => {
-                self.limits = InForce {
-                    is: false,
-                    failed: FailedLinks::new(),
-                    again: Some(Instant::now() + self.limits_backoff.fail()),
-                };
+                self.limits.refused(Instant::now());
                 let reason = error.to_string();
                 let outcome = Outcome {
                     version: self.manifest.version,
@@ -442,7 +414,7 @@ impl Node {
         self.lacks_address = false;
         (self.bundle, self.manifest) = (bundle, manifest);
         let version = self.manifest.version;
-        self.limits_backoff.reset();
+        self.limits.backoff.reset();
         self.apply_limits().await;
         let segments = self.segments();
         if let Some(services) = self.services.as_mut().filter(|_| reload) {
@@ -474,8 +446,8 @@ impl Node {
 
     async fn end(mut self) {
         self.follower = None;
-        self.neighbours.abort_all();
-        self.watcher.abort_all();
+        self.tasks.neighbours.abort_all();
+        self.tasks.watcher.abort_all();
         if let Some(services) = self.services.take() {
             services.stop().await;
         }
@@ -500,6 +472,7 @@ fn publish(deployed: &watch::Sender<Option<Outcome>>, outcome: Option<Outcome>) 
     });
 }
 
+mod in_force;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
