@@ -127,8 +127,8 @@ mod tests {
             let magnet: Magnet = format!("magnet:?xt=urn:btih:{hash}{more}").parse().unwrap();
             let read = Metainfo::parse(&from_link(&resolved, &magnet)).unwrap();
             assert_eq!((read.info_hash, &read.files), (hash, &resolved.files));
-            assert_eq!(read.trackers.concat(), magnet.trackers);
-            assert_eq!(read.web_seeds, magnet.web_seeds);
+            assert_eq!(read.sources.trackers.concat(), magnet.trackers);
+            assert_eq!(read.sources.web_seeds, magnet.web_seeds);
         }
     }
 }

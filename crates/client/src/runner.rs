@@ -311,7 +311,7 @@ impl Job {
         match is_kept.await {
             Ok(kept) => kept.map(|()| {
                 let mut metainfo = resolved.metainfo;
-                metainfo.web_seeds.clone_from(&magnet.web_seeds);
+                metainfo.sources.web_seeds.clone_from(&magnet.web_seeds);
                 Some((metainfo, resolved.peers))
             }),
             // The program ends.
@@ -393,7 +393,7 @@ impl Finding {
 
 /// The nodes of the DHT that a torrent names (BEP 5); none of a private one.
 fn nodes(metainfo: &Metainfo) -> Vec<DhtNode> {
-    let named = metainfo.nodes.iter().filter(|_| !metainfo.private);
+    let named = metainfo.sources.nodes.iter().filter(|_| !metainfo.private);
     let nodes = named.filter_map(|(host, port)| DhtNode::at(host, *port));
     nodes.collect()
 }
@@ -411,7 +411,7 @@ impl Known {
     /// Its trackers, in tiers (BEP 12).
     fn trackers(&self) -> Vec<Vec<String>> {
         match self {
-            Self::Metainfo(metainfo) => metainfo.trackers.clone(),
+            Self::Metainfo(metainfo) => metainfo.sources.trackers.clone(),
             Self::Link { magnet, .. } => magnet
                 .trackers
                 .iter()

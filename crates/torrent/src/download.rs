@@ -201,7 +201,7 @@ impl<T: Transport> Job<T> {
     async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
         let options = &self.options;
         let finds_peers = options.finds_peers || options.exchanges_peers;
-        let has_web_seeds = options.uses_web_seeds && !self.metainfo.web_seeds.is_empty();
+        let has_web_seeds = options.uses_web_seeds && !self.metainfo.sources.web_seeds.is_empty();
         if self.peers.is_empty() && !options.awaits_peers && !finds_peers && !has_web_seeds {
             return Err(DownloadError::NoPeers);
         }

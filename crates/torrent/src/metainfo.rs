@@ -24,4 +24,4 @@ pub use self::bounds::{MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, 
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
 pub(crate) use self::layers::LayerShape;
-pub use self::torrent::{File, InfoHash, Link, MAX_NODES, Metainfo, Version};
+pub use self::torrent::{File, InfoHash, Link, MAX_NODES, Metainfo, Provenance, Sources, Version};

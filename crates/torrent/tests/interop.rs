@@ -167,7 +167,7 @@ async fn fetch_of_their_torrent() {
     let shared = several_files();
     let web = WebServer::start(HOST, &shared.seeded_from(), &[web_server::Manner::Right]).await;
     let metainfo = shared.made_with_web_seed(&web.url());
-    assert_eq!(metainfo.web_seeds, [web.url()]);
+    assert_eq!(metainfo.sources.web_seeds, [web.url()]);
     assert!(metainfo.files.iter().any(|file| file.padding));
     let (target, options) = (shared.dir.path().join("ours"), DownloadOptions::default());
     let download = Download::start(metainfo, target.clone(), Vec::new(), Network::ip(), options);

@@ -67,7 +67,7 @@ impl Stage {
 
     fn download(&self, urls: &[String], options: DownloadOptions) -> Download {
         let mut metainfo = self.metainfo.clone();
-        metainfo.web_seeds = urls.to_vec();
+        metainfo.sources.web_seeds = urls.to_vec();
         Download::start(metainfo, self.target(), Vec::new(), Network::ip(), options)
     }
 
@@ -247,7 +247,7 @@ async fn peers_and_web_seeds_share_the_work() {
     let _seed = seed.await.unwrap();
     let web = stage.serve(&[Manner::Right]).await;
     let mut metainfo = stage.metainfo.clone();
-    metainfo.web_seeds = vec![web.url()];
+    metainfo.sources.web_seeds = vec![web.url()];
     let limits = RateLimits {
         upload: None,
         download: Some(8_000_000),

@@ -67,11 +67,11 @@ pub struct Sought {
 impl Sought {
     /// A torrent of which nothing is missing.
     pub fn seeded(metainfo: &Metainfo) -> Self {
-        let nodes = metainfo.nodes.iter();
+        let nodes = metainfo.sources.nodes.iter();
         let nodes = nodes.filter_map(|(host, port)| DhtNode::at(host, *port));
         Self {
             info_hash: metainfo.info_hash,
-            trackers: metainfo.trackers.clone(),
+            trackers: metainfo.sources.trackers.clone(),
             nodes: nodes.collect(),
             is_private: Some(metainfo.private),
             left: 0,

@@ -279,7 +279,7 @@ async fn fetch(
                 !is_barred
             }));
             finding.learn(metainfo.private);
-            if metainfo.private && metainfo.trackers.is_empty() {
+            if metainfo.private && metainfo.sources.trackers.is_empty() {
                 if peers.is_empty() {
                     let text = "the torrent is private: its peers come from trackers alone (BEP \
                                 27), and the link names none";
@@ -355,7 +355,7 @@ fn refuse_no_peers(args: &GetArgs, known: &Known<'_>, ways: Ways) -> Result<(), 
         return Ok(());
     }
     let sources = match known {
-        Known::Torrent(metainfo) if !metainfo.web_seeds.is_empty() => return Ok(()),
+        Known::Torrent(metainfo) if !metainfo.sources.web_seeds.is_empty() => return Ok(()),
         Known::Link(magnet) if !magnet.web_seeds.is_empty() => {
             "the web seeds of a link have the content, but not the metadata: "
         }

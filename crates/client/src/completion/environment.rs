@@ -41,7 +41,7 @@ pub(super) fn environment(
 /// Hosts of the trackers of a torrent, separated by commas.
 fn trackers(metainfo: &Metainfo) -> String {
     let mut hosts = String::new();
-    for url in metainfo.trackers.iter().flatten() {
+    for url in metainfo.sources.trackers.iter().flatten() {
         let host = host(url);
         if host.is_empty() || hosts.split(',').any(|known| known == host) {
             continue;

@@ -137,7 +137,7 @@ fn content(view: &View, metainfo: Option<&Metainfo>, size: u64) -> Content {
         pieces: metainfo.pieces.count().into(),
         piece_size: metainfo.pieces.length.into(),
         is_private: metainfo.private,
-        created: metainfo.creation_date.unwrap_or_default(),
+        created: metainfo.provenance.creation_date.unwrap_or_default(),
         metadata: 1.0,
     }
 }
@@ -213,18 +213,18 @@ fn texts(metainfo: &Metainfo, path: &Path) -> Texts {
     let magnet = hawser_magnet::Magnet {
         info_hashes: metainfo.info_hashes(),
         name: Some(metainfo.name.clone()),
-        trackers: metainfo.trackers.concat(),
-        web_seeds: metainfo.web_seeds.clone(),
+        trackers: metainfo.sources.trackers.concat(),
+        web_seeds: metainfo.sources.web_seeds.clone(),
         ..hawser_magnet::Magnet::default()
     };
     Texts {
-        comment: metainfo.comment.clone().unwrap_or_default(),
-        creator: metainfo.created_by.clone().unwrap_or_default(),
-        source: metainfo.source.clone().unwrap_or_default(),
+        comment: metainfo.provenance.comment.clone().unwrap_or_default(),
+        creator: metainfo.provenance.created_by.clone().unwrap_or_default(),
+        source: metainfo.provenance.source.clone().unwrap_or_default(),
         magnet_link: magnet.to_string(),
         metainfo_path: path.display().to_string(),
         media_type: String::new(),
-        webseeds: metainfo.web_seeds.clone(),
+        webseeds: metainfo.sources.web_seeds.clone(),
     }
 }
 

@@ -14,7 +14,7 @@ use super::error::MetainfoError;
 use super::layers::{self, LayerShape, Layers};
 use super::listed::{self, EntryKind, Listed};
 use super::places::{Places, link_text};
-use super::torrent::{File, InfoHash, Link, MAX_NODES, Metainfo, Version};
+use super::torrent::{File, InfoHash, Link, MAX_NODES, Metainfo, Provenance, Sources, Version};
 use super::tree::{self, Leaf};
 use super::{hybrid, name};
 use crate::merkle::Hash;
@@ -170,14 +170,18 @@ impl Metainfo {
             files,
             links,
             multi_file,
-            comment: text(top, "comment"),
-            created_by: text(top, "created by"),
-            creation_date: top.int("creation date"),
-            trackers: trackers(top),
-            nodes: nodes(top),
-            web_seeds: texts(top.find("url-list")),
             private: info.int("private").is_some_and(|it| it != 0),
-            source: text(info, "source"),
+            sources: Sources {
+                trackers: trackers(top),
+                nodes: nodes(top),
+                web_seeds: texts(top.find("url-list")),
+            },
+            provenance: Provenance {
+                comment: text(top, "comment"),
+                created_by: text(top, "created by"),
+                creation_date: top.int("creation date"),
+                source: text(info, "source"),
+            },
         })
     }
 }

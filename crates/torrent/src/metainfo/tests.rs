@@ -82,7 +82,7 @@ fn a_single_file_is_read() {
     assert_eq!(metainfo.pieces.size(2), 40_000 - 2 * 16384);
     assert_eq!(metainfo.piece_hash(2), Some([7; 20]));
     assert_eq!(metainfo.piece_hash(3), None);
-    assert_eq!(metainfo.comment.as_deref(), Some("made by hand"));
+    assert_eq!(metainfo.provenance.comment.as_deref(), Some("made by hand"));
     assert_eq!(metainfo.files[0].path, Path::new("file"));
 }
 
@@ -230,11 +230,11 @@ proptest! {
         let made = made.unwrap();
         prop_assert!(hawser_bencode::parse(&made).is_ok(), "not canonical");
         let metainfo = Metainfo::parse(&made).unwrap();
-        prop_assert_eq!(metainfo.trackers, tiers);
-        prop_assert_eq!(metainfo.web_seeds, web_seeds);
+        prop_assert_eq!(metainfo.sources.trackers, tiers);
+        prop_assert_eq!(metainfo.sources.web_seeds, web_seeds);
         prop_assert_eq!(metainfo.private, private);
-        prop_assert_eq!(metainfo.comment, comment);
-        prop_assert_eq!(metainfo.source, source);
+        prop_assert_eq!(metainfo.provenance.comment, comment);
+        prop_assert_eq!(metainfo.provenance.source, source);
         prop_assert_eq!(metainfo.pieces.total, total);
         prop_assert_eq!(metainfo.files.len(), lengths.len());
         prop_assert!(metainfo.files.is_sorted_by(|a, b| a.path < b.path));

@@ -66,6 +66,31 @@ pub struct Link {
     pub target: Option<PathBuf>,
 }
 
+/// Where a `.torrent` file says that peers and content are found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
+    pub trackers: Vec<Vec<String>>,
+    /// Nodes of the DHT to begin with, each a host, by name or address, and a UDP port (BEP 5); at most
+    /// [`MAX_NODES`].
+    pub nodes: Vec<(String, u16)>,
+    /// The URLs of web servers that have the content (BEP 19).
+    pub web_seeds: Vec<String>,
+}
+
+/// What a `.torrent` file says of its own making.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// A free text.
+    pub comment: Option<String>,
+    /// The program that made it.
+    pub created_by: Option<String>,
+    /// When it was made, in Unix seconds.
+    pub creation_date: Option<i64>,
+    /// The text by which a tracker's torrent differs from others of the same content.
+    pub source: Option<String>,
+}
+
 /// A checked `.torrent` file.
 ///
 /// Only [`Metainfo::parse`] makes one: it has a valid piece length, the right number of piece
@@ -98,23 +123,12 @@ pub struct Metainfo {
     pub links: Vec<Link>,
     /// Whether the content is a folder (also with one file in it) rather than a single file.
     pub multi_file: bool,
-    /// A free text.
-    pub comment: Option<String>,
-    /// The program that made it.
-    pub created_by: Option<String>,
-    /// When it was made, in Unix seconds.
-    pub creation_date: Option<i64>,
-    /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
-    pub trackers: Vec<Vec<String>>,
-    /// Nodes of the DHT to begin with, each a host, by name or address, and a UDP port (BEP 5); at most
-    /// [`MAX_NODES`].
-    pub nodes: Vec<(String, u16)>,
-    /// The URLs of web servers that have the content (BEP 19).
-    pub web_seeds: Vec<String>,
     /// Whether peers may come from the trackers alone (BEP 27).
     pub private: bool,
-    /// The text by which a tracker's torrent differs from others of the same content.
-    pub source: Option<String>,
+    /// Where peers and content are found.
+    pub sources: Sources,
+    /// Who made it, when, and for what.
+    pub provenance: Provenance,
 }
 
 impl Metainfo {

@@ -67,7 +67,7 @@ impl WebSeeds {
         now: Instant,
     ) -> Self {
         let mut urls: Vec<&String> = Vec::new();
-        for url in &metainfo.web_seeds {
+        for url in &metainfo.sources.web_seeds {
             if urls.len() < MAX_WEB_SEEDS && !urls.contains(&url) {
                 urls.push(url);
             }

@@ -75,7 +75,7 @@ impl World {
             .map(|((length, padding), name)| (name.as_str(), *length, *padding))
             .collect();
         let mut metainfo = torrent_of(&listed, 4 * BLOCK);
-        metainfo.web_seeds = (0..SEEDS).map(|n| format!("http://w{n}/")).collect();
+        metainfo.sources.web_seeds = (0..SEEDS).map(|n| format!("http://w{n}/")).collect();
         let wanted = Wanted::of(&Selection::all(), &metainfo);
         let none = Bitfield::empty(metainfo.pieces.count());
         let pieces = metainfo.pieces;
@@ -413,7 +413,7 @@ fn runs_grow_with_the_rate_and_give_way_to_those_that_wait() {
 #[test]
 fn only_the_first_web_seeds_are_used_each_once() {
     let mut metainfo = torrent_of(&[("a", 100_000, false)], BLOCK);
-    metainfo.web_seeds = (0..2 * MAX_WEB_SEEDS)
+    metainfo.sources.web_seeds = (0..2 * MAX_WEB_SEEDS)
         .map(|n| format!("http://w{}/", n / 2))
         .chain(["http://late/".to_owned()])
         .collect();

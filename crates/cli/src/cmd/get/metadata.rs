@@ -61,12 +61,12 @@ pub async fn fetch(
         () = shown => return Err(Failure::job("the display has ended")),
     };
     let mut metainfo = resolved.metainfo;
-    metainfo.trackers = magnet
+    metainfo.sources.trackers = magnet
         .trackers
         .iter()
         .map(|url| vec![url.clone()])
         .collect();
-    metainfo.web_seeds = magnet.web_seeds.clone();
+    metainfo.sources.web_seeds = magnet.web_seeds.clone();
     Ok((metainfo, resolved.peers))
 }
 

@@ -29,8 +29,14 @@ pub fn run(args: &TorrentMagnetArgs) -> Result<(), Failure> {
     let magnet = Magnet {
         info_hashes: metainfo.info_hashes(),
         name: Some(metainfo.name.clone()),
-        trackers: metainfo.trackers.iter().flatten().cloned().collect(),
-        web_seeds: metainfo.web_seeds.clone(),
+        trackers: metainfo
+            .sources
+            .trackers
+            .iter()
+            .flatten()
+            .cloned()
+            .collect(),
+        web_seeds: metainfo.sources.web_seeds.clone(),
         peers: args.peer.iter().copied().map(MagnetPeer::Addr).collect(),
         ..Magnet::default()
     };

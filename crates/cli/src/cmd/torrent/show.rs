@@ -45,7 +45,7 @@ fn object(metainfo: &Metainfo) -> Value {
         .collect();
     let links = metainfo.links.iter();
     let links = links.map(|link| json!({"path": link.path, "target": link.target}));
-    let nodes = metainfo.nodes.iter();
+    let nodes = metainfo.sources.nodes.iter();
     let nodes = nodes.map(|(host, port)| json!({"host": host, "port": port}));
     json!({
         "name": metainfo.name,
@@ -60,14 +60,14 @@ fn object(metainfo: &Metainfo) -> Value {
         "padding_length": metainfo.pieces.total - content_length(metainfo),
         "piece_length": metainfo.pieces.length,
         "pieces": metainfo.pieces.count(),
-        "comment": metainfo.comment,
-        "created_by": metainfo.created_by,
-        "creation_date": metainfo.creation_date,
+        "comment": metainfo.provenance.comment,
+        "created_by": metainfo.provenance.created_by,
+        "creation_date": metainfo.provenance.creation_date,
         "private": metainfo.private,
-        "source": metainfo.source,
-        "trackers": metainfo.trackers,
+        "source": metainfo.provenance.source,
+        "trackers": metainfo.sources.trackers,
         "nodes": nodes.collect::<Vec<_>>(),
-        "web_seeds": metainfo.web_seeds,
+        "web_seeds": metainfo.sources.web_seeds,
         "files": files,
         "links": links.collect::<Vec<_>>(),
     })
@@ -100,21 +100,21 @@ fn print(metainfo: &Metainfo) {
         line("private", &"yes: peers come from the trackers alone");
     }
     for (name, text) in [
-        ("source", &metainfo.source),
-        ("comment", &metainfo.comment),
-        ("created by", &metainfo.created_by),
+        ("source", &metainfo.provenance.source),
+        ("comment", &metainfo.provenance.comment),
+        ("created by", &metainfo.provenance.created_by),
     ] {
         if let Some(text) = text {
             line(name, text);
         }
     }
-    for tier in &metainfo.trackers {
+    for tier in &metainfo.sources.trackers {
         line("trackers", &tier.join(", "));
     }
-    for (host, port) in &metainfo.nodes {
+    for (host, port) in &metainfo.sources.nodes {
         line("DHT node", &format_args!("{host}, port {port}"));
     }
-    for url in &metainfo.web_seeds {
+    for url in &metainfo.sources.web_seeds {
         line("web seed", url);
     }
     let changed = files(metainfo).any(|file| file.original.is_some());

@@ -199,17 +199,17 @@ fn trackers_and_web_seeds_are_read() {
         Metainfo::parse(text.as_bytes()).unwrap()
     };
     let one = torrent("8:announce6: udp:a8:url-list6:http:a");
-    assert_eq!(one.trackers, [["udp:a"]]);
-    assert_eq!(one.web_seeds, ["http:a"]);
+    assert_eq!(one.sources.trackers, [["udp:a"]]);
+    assert_eq!(one.sources.web_seeds, ["http:a"]);
     assert!(one.private);
-    assert_eq!(one.source.as_deref(), Some("abc"));
+    assert_eq!(one.provenance.source.as_deref(), Some("abc"));
     let several =
         torrent("8:announce1:x13:announce-listll1:a1:bel0:el1:cei5ee8:url-listl1:u0:1:ve");
-    assert_eq!(several.trackers, [vec!["a", "b"], vec!["c"]]);
-    assert_eq!(several.web_seeds, ["u", "v"]);
+    assert_eq!(several.sources.trackers, [vec!["a", "b"], vec!["c"]]);
+    assert_eq!(several.sources.web_seeds, ["u", "v"]);
     let empty = torrent("8:announce1:x13:announce-listle8:url-list0:");
-    assert_eq!(empty.trackers, [["x"]]);
-    assert!(empty.web_seeds.is_empty());
+    assert_eq!(empty.sources.trackers, [["x"]]);
+    assert!(empty.sources.web_seeds.is_empty());
 }
 
 /// A path element that is likely to be trouble.
@@ -306,7 +306,7 @@ fn nodes_of_the_dht_are_read_and_what_is_none_is_left_out() {
         let mut torrent = Torrent::single().bytes();
         torrent.pop();
         torrent.extend(format!("5:nodes{nodes}e").bytes());
-        Metainfo::parse(&torrent).unwrap().nodes
+        Metainfo::parse(&torrent).unwrap().sources.nodes
     };
     let node = |host: &str, port| (host.to_owned(), port);
     let several = with(
