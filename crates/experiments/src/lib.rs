@@ -65,4 +65,6 @@ pub use self::experiment::{
 };
 pub use self::memory::peak as peak_memory;
 pub use self::scratch::sweep;
-pub use self::transfer::{Sample, TransferPath, TransferReport, TransferWebSeed};
+pub use self::transfer::{
+    Sample, TransferBytes, TransferCost, TransferPath, TransferReport, TransferWebSeed,
+};

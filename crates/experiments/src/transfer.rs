@@ -17,24 +17,14 @@ pub struct TransferReport {
     pub listening: Option<String>,
     /// The address for IP peers; `None` if IP peers cannot connect.
     pub listening_tcp: Option<String>,
-    /// Bytes fetched and verified.
-    pub fetched_bytes: u64,
-    /// Bytes that were already on disk.
-    pub resumed_bytes: u64,
-    /// Bytes received and discarded.
-    pub wasted_bytes: u64,
-    /// Bytes of blocks sent to other peers until the download was complete.
-    pub uploaded_bytes: u64,
+    /// Where they came from, and what went to others.
+    #[serde(flatten)]
+    pub transferred: TransferBytes,
     /// Time from the first path lookup to the last verified piece, handshakes included.
     pub seconds: f64,
-    /// Time for checking the files on disk.
-    pub check_seconds: f64,
-    /// Processor time of this process so far, in seconds.
-    #[serde(default)]
-    pub cpu_seconds: f64,
-    /// The most memory that this process used, in bytes.
-    #[serde(default)]
-    pub peak_memory: u64,
+    /// What the process used for it.
+    #[serde(flatten)]
+    pub cost: TransferCost,
     /// Fetched file bits per second, in Mbit/s.
     pub goodput_mbit: f64,
     /// The paths that carried blocks.
@@ -47,6 +37,32 @@ pub struct TransferReport {
     /// Progress about ten times a second, with `--samples`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
+}
+
+/// The bytes of a download by what became of them: fields of a [`TransferReport`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct TransferBytes {
+    /// Bytes fetched and verified.
+    pub fetched_bytes: u64,
+    /// Bytes that were already on disk.
+    pub resumed_bytes: u64,
+    /// Bytes received and discarded.
+    pub wasted_bytes: u64,
+    /// Bytes of blocks sent to other peers until the download was complete.
+    pub uploaded_bytes: u64,
+}
+
+/// What a download cost: fields of a [`TransferReport`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct TransferCost {
+    /// Time for checking the files on disk.
+    pub check_seconds: f64,
+    /// Processor time of this process so far, in seconds.
+    #[serde(default)]
+    pub cpu_seconds: f64,
+    /// The most memory that this process used, in bytes.
+    #[serde(default)]
+    pub peak_memory: u64,
 }
 
 /// One web seed of a [`TransferReport`].

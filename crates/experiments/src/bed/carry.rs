@@ -271,13 +271,16 @@ impl TestBed {
         let carried = |path: &&TransferPath| path.bytes > 0;
         let paths = |report: &TransferReport| report.paths.iter().filter(carried).count();
         Ok(Carried {
-            bytes: reports.iter().map(|report| report.fetched_bytes).sum(),
+            bytes: reports
+                .iter()
+                .map(|report| report.transferred.fetched_bytes)
+                .sum(),
             seconds: reports
                 .iter()
                 .map(|report| report.seconds)
                 .fold(0.0, f64::max),
             sender: seeders.total(),
-            receiver: reports.iter().map(|report| report.cpu_seconds).sum(),
+            receiver: reports.iter().map(|report| report.cost.cpu_seconds).sum(),
             routers: routers.used(),
             paths: reports.iter().map(paths).max().unwrap_or(0),
         })

@@ -129,10 +129,10 @@ fn measure(
     variant: &Variant,
     reports: Vec<TransferReport>,
 ) -> Result<Run, ExperimentError> {
-    let peak_memory = reports.iter().map(|r| r.peak_memory).max();
+    let peak_memory = reports.iter().map(|r| r.cost.peak_memory).max();
     let series: Vec<_> = reports.iter().map(|r| &r.samples[..]).collect();
     let samples = Samples::sum(&series);
-    let bytes: u64 = reports.iter().map(|r| r.fetched_bytes).sum();
+    let bytes: u64 = reports.iter().map(|r| r.transferred.fetched_bytes).sum();
     let seconds = reports.iter().map(|r| r.seconds).fold(0.0, f64::max);
     let paths: Vec<_> = reports.into_iter().flat_map(|r| r.paths).collect();
     let ceiling = costs(variant, &paths)?.and_then(|costs| ceiling(&variant.network, &costs));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hawser_endhost::{Endhost, Path};
-use hawser_experiments::{Sample, TransferPath, TransferReport, TransferWebSeed, peak_memory};
+use hawser_experiments::{
+    Sample, TransferBytes, TransferCost, TransferPath, TransferReport, TransferWebSeed, peak_memory,
+};
 use hawser_path::{Fingerprint, Interface};
 use hawser_torrent::{PeerAddr, Progress, Summary, WebSeedProgress};
 use tokio::sync::watch;
@@ -120,14 +122,18 @@ pub fn report(
         bytes: job.bytes,
         listening: job.addresses.scion.map(|address| address.to_string()),
         listening_tcp: job.addresses.tcp.map(|address| address.to_string()),
-        fetched_bytes: summary.fetched_bytes,
-        resumed_bytes: summary.resumed_bytes,
-        wasted_bytes: summary.wasted_bytes,
-        uploaded_bytes: summary.uploaded_bytes,
+        transferred: TransferBytes {
+            fetched_bytes: summary.fetched_bytes,
+            resumed_bytes: summary.resumed_bytes,
+            wasted_bytes: summary.wasted_bytes,
+            uploaded_bytes: summary.uploaded_bytes,
+        },
         seconds,
-        check_seconds: summary.check_time.as_secs_f64(),
-        cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
-        peak_memory: peak_memory(std::process::id()).unwrap_or_default(),
+        cost: TransferCost {
+            check_seconds: summary.check_time.as_secs_f64(),
+            cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
+            peak_memory: peak_memory(std::process::id()).unwrap_or_default(),
+        },
         goodput_mbit: if seconds > 0.0 {
             summary.fetched_bytes as f64 * 8.0 / seconds / 1e6
         } else {
@@ -171,9 +177,12 @@ fn web_seed(seed: &WebSeedProgress) -> TransferWebSeed {
 
 /// Prints a report for people, with some of the unused paths; with all if `verbose`.
 pub fn print(report: &TransferReport, verbose: bool) {
-    let (name, fetched) = (plain(&report.name), format::bytes(report.fetched_bytes));
+    let (name, fetched) = (
+        plain(&report.name),
+        format::bytes(report.transferred.fetched_bytes),
+    );
     let (seconds, goodput) = (report.seconds, format::mbit(report.goodput_mbit));
-    let resumed = match report.resumed_bytes {
+    let resumed = match report.transferred.resumed_bytes {
         0 => String::new(),
         bytes => format!(", {} were there already", format::bytes(bytes)),
     };
@@ -243,14 +252,9 @@ mod tests {
             bytes: 0,
             listening: None,
             listening_tcp: None,
-            fetched_bytes: 0,
-            resumed_bytes: 0,
-            wasted_bytes: 0,
-            uploaded_bytes: 0,
+            transferred: TransferBytes::default(),
             seconds: 0.0,
-            check_seconds: 0.0,
-            cpu_seconds: 0.0,
-            peak_memory: 0,
+            cost: TransferCost::default(),
             goodput_mbit: 0.0,
             paths: Vec::new(),
             unused_paths: (0..unused).map(|number| path(number, "limit")).collect(),
@@ -288,6 +292,14 @@ mod tests {
         };
         assert!(line.starts_with("  https://w.example/data  "), "{line}");
         assert!(line.ends_with("  it lies\\u{1b}[2J"), "{line}");
+    }
+
+    #[test]
+    fn json_has_all_numbers_in_one_object() {
+        let json = serde_json::to_value(report(0)).unwrap();
+        for name in ["fetched_bytes", "seconds", "cpu_seconds", "goodput_mbit"] {
+            assert!(json[name].is_number(), "{name} in {json}");
+        }
     }
 
     #[test]
