@@ -158,7 +158,7 @@ impl Keys {
     /// Makes these ASes the core ASes of an ISD: all ASes get its next TRC, which the voters of before have
     /// signed, also those that are no longer in the network.
     pub fn set_core(folder: &Path, isd: u16, core: &[IsdAsn], now: u64) -> Result<(), ExportError> {
-        hawser_trust::set_core(isd, core, &folders(folder, "")?, now)?;
+        hawser_trust::set_core(isd, core, &folders(folder, "")?, &[], now)?;
         Ok(())
     }
 

@@ -163,10 +163,20 @@ impl Lab {
             )));
         }
         self.dir.write_next(&network)?;
-        match protocol::call(&self.dir.socket(), &Request::Plan, PLAN_TIMEOUT)? {
-            (Reply::Steps(steps), _) => Ok(steps),
-            (other, _) => Err(LabError::Failed(format!("the supervisor answers {other:?}")).into()),
+        let steps = match protocol::call(&self.dir.socket(), &Request::Plan, PLAN_TIMEOUT)? {
+            (Reply::Steps(steps), _) => steps,
+            (other, _) => {
+                return Err(LabError::Failed(format!("the supervisor answers {other:?}")).into());
+            }
+        };
+        let known = before.ases.iter().map(|as_| as_.isd_as).collect();
+        for step in &steps {
+            if let Step::UpdateTrc(isd) = step {
+                let checked = keys::check_trc(&self.dir, &known, *isd);
+                checked.map_err(|error| ApplyError::Refused(error.to_string()))?;
+            }
         }
+        Ok(steps)
     }
 
     fn apply_locked(

@@ -62,7 +62,7 @@ pub enum IssueError {
     NoIsd(u16),
     /// The keys of voters are missing.
     #[error(
-        "an update of {trc} needs the keys of {needed} sensitive voters, of which {found} are here"
+        "an update of {trc} needs the keys of {needed} sensitive voters, of which {found} are here: put the files of `crypto/voting` back into the folders of the ASes that voted"
     )]
     TooFewVoters {
         /// The TRC.

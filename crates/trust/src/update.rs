@@ -39,12 +39,13 @@ pub fn add_core(
 ) -> Result<Option<PathBuf>, IssueError> {
     let before = newest(isd, folders)?;
     let known = before.content().core.iter().chain(core);
-    update(&before, known.copied().collect(), folders, now)
+    update(&before, known.copied().collect(), (folders, &[]), now)
 }
 
 /// As [`add_core`], but the ASes of `core`, at least one, are the only core ASes from then on. Those that are
 /// no longer core are no longer authoritative either; they vote and issue certificates as before. If no
-/// authoritative AS is left, all core ASes are authoritative.
+/// authoritative AS is left, all core ASes are authoritative. The keys of voters may also be in the folders
+/// `voters`, which do not get the TRC.
 ///
 /// # Errors
 /// As [`add_core`].
@@ -52,10 +53,21 @@ pub fn set_core(
     isd: u16,
     core: &[IsdAsn],
     folders: &[PathBuf],
+    voters: &[PathBuf],
     now: u64,
 ) -> Result<Option<PathBuf>, IssueError> {
     let before = newest(isd, folders)?;
-    update(&before, core.iter().copied().collect(), folders, now)
+    let core = core.iter().copied().collect();
+    update(&before, core, (folders, voters), now)
+}
+
+/// Checks that the newest TRC of an ISD can be updated, with folders as of [`set_core`].
+///
+/// # Errors
+/// As [`add_core`].
+pub fn check_voters(isd: u16, folders: &[PathBuf], voters: &[PathBuf]) -> Result<(), IssueError> {
+    let trc = newest(isd, folders)?;
+    self::voters(&trc, folders.iter().chain(voters)).map(drop)
 }
 
 /// The newest TRC of an ISD in the folders of its ASes.
@@ -79,7 +91,7 @@ fn newest(isd: u16, folders: &[PathBuf]) -> Result<Trc, IssueError> {
 fn update(
     before: &Trc,
     core: BTreeSet<IsdAsn>,
-    folders: &[PathBuf],
+    (folders, further): (&[PathBuf], &[PathBuf]),
     now: u64,
 ) -> Result<Option<PathBuf>, IssueError> {
     let there: BTreeSet<IsdAsn> = before.content().core.iter().copied().collect();
@@ -89,7 +101,7 @@ fn update(
         return Ok(None);
     }
     let isd = id.isd;
-    let voters = voters(before, folders)?;
+    let voters = voters(before, folders.iter().chain(further))?;
     let made = make(before, &core, &voters, now).map_err(|source| WriteError::Sign {
         what: format!("the next TRC of ISD {isd}"),
         source,
@@ -128,8 +140,11 @@ fn file_name(TrcId { isd, base, serial }: TrcId) -> String {
 type Voter = (u32, Holder);
 
 /// The sensitive voters of a TRC, whose keys are in `folders`.
-fn voters(trc: &Trc, folders: &[PathBuf]) -> Result<Vec<Voter>, IssueError> {
-    let mut voters = Vec::new();
+fn voters<'a>(
+    trc: &Trc,
+    folders: impl Iterator<Item = &'a PathBuf>,
+) -> Result<Vec<Voter>, IssueError> {
+    let mut voters: Vec<Voter> = Vec::new();
     for folder in folders {
         let voting = folder.join("crypto").join("voting");
         let key = voting.join("sensitive-voting.key");
@@ -141,7 +156,10 @@ fn voters(trc: &Trc, folders: &[PathBuf]) -> Result<Vec<Voter>, IssueError> {
         for (at, wanted) in places.filter(|(_, c)| c.kind == CertificateKind::SensitiveVoting) {
             if ders.iter().any(|der| der == wanted.to_der()) {
                 let at = u32::try_from(at).unwrap_or(u32::MAX);
-                voters.push((at, holder(wanted, &key)?));
+                // A folder may be named twice.
+                if voters.iter().all(|(known, _)| *known != at) {
+                    voters.push((at, holder(wanted, &key)?));
+                }
             }
         }
     }

@@ -179,19 +179,26 @@ fn core_ases_change_by_an_update_of_the_trc() {
     };
     let before = trc(&core);
     // The only core AS, which votes and issues, hands over to another.
-    set_core(1, &[ia(LATER)], &folders, now()).unwrap().unwrap();
+    set_core(1, &[ia(LATER)], &folders, &[], now())
+        .unwrap()
+        .unwrap();
     let after = trc(&later);
     after.verify_update(&before).unwrap();
     assert_eq!(after.content().core, [ia(LATER)]);
     assert_eq!(after.content().authoritative, [ia(LATER)]);
     // It votes on the next one, too.
-    set_core(1, &[ia(CORE)], &folders, now()).unwrap().unwrap();
+    set_core(1, &[ia(CORE)], &folders, &[], now())
+        .unwrap()
+        .unwrap();
     let last = trc(&core);
     last.verify_update(&after).unwrap();
     assert_eq!(last.content().core, [ia(CORE)]);
     assert_eq!(signer(&later).isd_as(), ia(LATER));
     // A folder that an interrupted update did not reach gets it by the next attempt.
     fs::remove_file(later.join("certs/ISD1-B1-S3.trc")).unwrap();
-    assert_eq!(set_core(1, &[ia(CORE)], &folders, now()).unwrap(), None);
+    assert_eq!(
+        set_core(1, &[ia(CORE)], &folders, &[], now()).unwrap(),
+        None
+    );
     assert_eq!(trc(&later).id(), last.id());
 }

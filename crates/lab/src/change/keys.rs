@@ -55,18 +55,80 @@ pub(crate) fn make(
     Ok(())
 }
 
+/// What voters need of their folders. It stays when an AS leaves the lab: the next TRC of its ISD needs the
+/// keys of more than half of the voters.
+const VOTING: &str = "crypto/voting";
+
+/// Removes the folder of an AS that left the lab, but for what it votes with.
+pub(crate) fn forget(dir: &LabDir, isd_as: IsdAsn) -> Result<(), FileError> {
+    let folder = dir.as_dir(isd_as).path().to_owned();
+    let voting = folder.join(VOTING);
+    if !voting.exists() {
+        return remove(&folder);
+    }
+    let crypto = folder.join("crypto");
+    for (parent, kept) in [(&folder, &crypto), (&crypto, &voting)] {
+        for entry in fs::read_dir(parent).map_err(FileError::at(parent))? {
+            let path = entry.map_err(FileError::at(parent))?.path();
+            if path != *kept {
+                remove(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file or folder, if it is there.
+fn remove(path: &Path) -> Result<(), FileError> {
+    let removed = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        _ => fs::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The folders of all ASes that ever voted in the lab.
+fn voters(dir: &LabDir) -> Result<Vec<PathBuf>, FileError> {
+    let mut voters = Vec::new();
+    for entry in fs::read_dir(dir.path()).map_err(FileError::at(dir.path()))? {
+        let path = entry.map_err(FileError::at(dir.path()))?.path();
+        if path.join(VOTING).is_dir() {
+            voters.push(path);
+        }
+    }
+    Ok(voters)
+}
+
+fn folders(dir: &LabDir, known: &BTreeSet<IsdAsn>) -> Vec<PathBuf> {
+    let folders = known.iter().map(|one| dir.as_dir(*one).path().to_owned());
+    folders.collect()
+}
+
+/// Checks that the TRC of an ISD can be updated, before anything is changed. `known` are the ASes of the lab.
+/// For an ISD without a TRC there is nothing to check.
+///
+/// # Errors
+/// When keys of voters are missing, or files cannot be read.
+pub(crate) fn check_trc(dir: &LabDir, known: &BTreeSet<IsdAsn>, isd: u16) -> Result<(), KeysError> {
+    match hawser_trust::check_voters(isd, &folders(dir, known), &voters(dir)?) {
+        Err(IssueError::NoIsd(_)) => Ok(()),
+        checked => Ok(checked?),
+    }
+}
+
 /// Makes the core ASes that an ISD has in `network` those of its TRC, which all ASes of `known` get. Their
-/// folders are there; among them are those of the voters.
+/// folders are there.
 pub(crate) fn update_trc(
     dir: &LabDir,
     known: &BTreeSet<IsdAsn>,
     network: &Network,
     isd: u16,
 ) -> Result<(), KeysError> {
-    let folders = known.iter().map(|one| dir.as_dir(*one).path().to_owned());
-    let folders: Vec<PathBuf> = folders.collect();
     let core: Vec<IsdAsn> = core_of(network, isd).into_iter().collect();
-    hawser_trust::set_core(isd, &core, &folders, now())?;
+    hawser_trust::set_core(isd, &core, &folders(dir, known), &voters(dir)?, now())?;
     Ok(())
 }
 
@@ -340,6 +402,51 @@ mod tests {
             assert!(core.contains(&new) && !core.contains(&old));
         }
         lab.check(new);
+    }
+
+    #[test]
+    fn voters_that_left_vote_on() {
+        let mut lab = Folder::new();
+        let voters: Vec<IsdAsn> = (lab.known.iter().copied())
+            .filter(|one| lab.dir.as_dir(*one).path().join(VOTING).exists())
+            .collect();
+        let staying = lab.known.iter().copied().find(|one| !voters.contains(one));
+        let staying = staying.unwrap();
+        let isd = staying.isd().to_u16();
+        // As after `lab apply`, which no voter is in any more.
+        for one in &voters {
+            lab.known.remove(one);
+            forget(&lab.dir, *one).unwrap();
+            let left = fs::read_dir(lab.dir.as_dir(*one).path()).unwrap();
+            assert_eq!(left.count(), 1);
+            // A second time, as after an interruption.
+            forget(&lab.dir, *one).unwrap();
+        }
+        lab.network.ases.retain(|as_| !voters.contains(&as_.isd_as));
+        let at = |as_: &As| as_.isd_as == staying;
+        let new = lab.network.ases.iter().position(at).unwrap();
+        lab.network.ases[new].core = true;
+        check_trc(&lab.dir, &lab.known, isd).unwrap();
+        lab.update(staying);
+        let store = lab.store(staying);
+        let trc = store.newest(isd).unwrap();
+        assert_eq!(
+            (trc.id().serial, &trc.content().core[..]),
+            (2, &[staying][..])
+        );
+        Signer::load(lab.dir.as_dir(staying).path(), &store).unwrap();
+        // Only what the user removes is missing, and it is said before anything is changed.
+        for one in &voters {
+            fs::remove_dir_all(lab.dir.as_dir(*one).path()).unwrap();
+        }
+        let error = check_trc(&lab.dir, &lab.known, isd)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("put the files of `crypto/voting` back"),
+            "{error}"
+        );
+        check_trc(&lab.dir, &lab.known, 77).unwrap();
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! lacks.
 
 use std::error::Error;
-use std::io;
 
 use hawser_control::live as control;
 use hawser_kernel::namespace::NetNs;
@@ -98,14 +97,7 @@ impl Supervisor {
             }
             Step::Publish => self.publish(target)?,
             Step::ReloadControl(isd_as) => return self.reload_control(*isd_as),
-            Step::Forget(isd_as) => {
-                match std::fs::remove_dir_all(self.dir.as_dir(*isd_as).path()) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(error.into());
-                    }
-                    _ => {}
-                }
-            }
+            Step::Forget(isd_as) => keys::forget(&self.dir, *isd_as)?,
         }
         Ok(None)
     }
