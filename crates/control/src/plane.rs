@@ -21,9 +21,10 @@ use crate::wire;
 /// Maximum number of cached segments.
 const MAX_SEGMENTS: usize = 2048;
 
-/// Seconds for which an interface counts as down after a host reported it, as in scionproto's
-/// daemon. A host that receives further SCMP errors about the interface reports it again.
-const DOWN_FOR: u64 = 10;
+/// Seconds for which an interface counts as down after a host reported it. A host that receives further
+/// SCMP errors about the interface reports it again, so that a link that stays down costs each host a packet
+/// per that time; one that works again is used after that time at the latest. scionproto's daemon waits 10 s.
+const DOWN_FOR: u64 = 4;
 
 /// Maximum size of the cached answers, in bytes.
 const MAX_KEPT: usize = 1 << 20;
