@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MIN_REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 /// Waits after failures.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(60));
+/// Longest wait while the coordinator is not reached. A machine that was cut off follows it again after this
+/// and the rest of an attempt to connect.
+const MAX_UNREACHABLE_WAIT: Duration = Duration::from_secs(8);
 /// Time between two reports of counters.
 const USAGE: Duration = Duration::from_secs(1);
 /// Largest file of segments, in bytes.
@@ -165,6 +168,18 @@ fn waiting<'a>(path: &'a str, tag: Option<&'a str>, most: u64) -> Ask<'a> {
     }
 }
 
+/// The wait after a failure. One in which the coordinator answered lasts, and each attempt costs it work; one
+/// in which it was not reached ends at any time.
+pub(crate) fn wait_after(error: &FetchError, backoff: &mut Backoff) -> Duration {
+    let wait = backoff.fail();
+    match error {
+        FetchError::Unreachable { .. } | FetchError::Broken { .. } => {
+            wait.min(MAX_UNREACHABLE_WAIT)
+        }
+        _ => wait,
+    }
+}
+
 /// Between three and five quarters of a pause: many nodes must not return all at once.
 fn spread(pause: Duration) -> Duration {
     pause.mul_f64(0.75 + fastrand::f64() / 2.0)
@@ -215,7 +230,7 @@ async fn configuration(
             }
             _ => Ok(None),
         });
-        let mut failed = false;
+        let mut failed = None;
         match answer {
             Ok(found) => {
                 health.worked();
@@ -234,7 +249,7 @@ async fn configuration(
                         nothing = false;
                         match outcome.await {
                             Ok(true) => tag = Some(new),
-                            _ => failed = true,
+                            _ => failed = Some(backoff.fail()),
                         }
                     }
                     Some(None) => {
@@ -250,12 +265,12 @@ async fn configuration(
             }
             Err(error) => {
                 health.failed(&error);
-                failed = true;
+                failed = Some(wait_after(&error, &mut backoff));
             }
         }
         match failed {
-            true => sleep(spread(backoff.fail())).await,
-            false => backoff.reset(),
+            Some(wait) => sleep(spread(wait)).await,
+            None => backoff.reset(),
         }
     }
 }
@@ -295,7 +310,7 @@ async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut 
             }
             Err(error) => {
                 health.failed(&error);
-                sleep(spread(backoff.fail())).await;
+                sleep(spread(wait_after(&error, &mut backoff))).await;
             }
         }
     }
@@ -336,7 +351,7 @@ async fn report_deployed(
                 Ok(()) => backoff.reset(),
                 Err(error) => {
                     tracing::debug!("the deployed version cannot be reported: {error}");
-                    sleep(spread(backoff.fail())).await;
+                    sleep(spread(wait_after(&error, &mut backoff))).await;
                     continue;
                 }
             }
@@ -391,7 +406,7 @@ async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Enforcer<
             Ok(()) => backoff.reset(),
             Err(error) => {
                 tracing::debug!("counters cannot be reported: {error}");
-                sleep(spread(backoff.fail())).await;
+                sleep(spread(wait_after(&error, &mut backoff))).await;
             }
         }
     }
@@ -400,6 +415,27 @@ async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Enforcer<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_coordinator_that_is_not_reached_is_tried_again_soon_and_one_that_refuses_seldom() {
+        let (url, reason) = (String::new(), String::new());
+        let unreachable = FetchError::Unreachable { url, reason };
+        let (url, reason) = (String::new(), String::new());
+        let refused = FetchError::Refused {
+            url,
+            status: 410,
+            reason,
+        };
+        for (error, longest) in [
+            (unreachable, MAX_UNREACHABLE_WAIT),
+            (refused, Duration::from_secs(60)),
+        ] {
+            let mut backoff = BACKOFF;
+            let waits: Vec<_> = (0..20).map(|_| wait_after(&error, &mut backoff)).collect();
+            assert!(waits.is_sorted());
+            assert_eq!((waits[0], waits[19]), (backoff.pause_after(1), longest));
+        }
+    }
 
     #[tokio::test]
     async fn the_end_of_a_task_is_noticed_also_when_the_wait_is_interrupted() {

@@ -11,6 +11,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -22,6 +23,11 @@ use crate::tls;
 
 /// Longest time until a connection is there.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Time without a packet after which the kernel asks whether the coordinator is still there, the time between
+/// two such questions, and how many without an answer end the connection.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_COUNT: u32 = 3;
 /// The header with what tells this run of the program from others.
 const INSTANCE: &str = "hawser-instance";
 /// The header with the address of another machine that runs the same AS.
@@ -202,6 +208,18 @@ impl Client {
     }
 }
 
+/// Has a connection end when the network has carried nothing of it for a while, also if nothing is to be
+/// sent. Otherwise a request that waits for its answer would not notice that this machine was cut off until
+/// [`Ask::patience`] is over, and what the kernel sends again comes late after a long cut.
+fn notice_silence(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_COUNT)?;
+    let millis = u32::try_from(CONNECT.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(stream, millis)
+}
+
 impl Url {
     fn request(&self, ask: &Ask<'_>) -> Result<Request<Full<Bytes>>, FetchError> {
         let host = match self.host.contains(':') {
@@ -234,6 +252,7 @@ impl Url {
             let stream = stream.map_err(|error| self.unreachable(error))?;
             // Requests are short, and answers are waited for.
             let _ = stream.set_nodelay(true);
+            let _ = notice_silence(&stream);
             match &self.tls {
                 None => self.speak(TokioIo::new(stream)).await,
                 Some((config, name)) => {

@@ -18,8 +18,9 @@ use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::error::FetchError;
 use crate::event::Event;
-use crate::follow::post;
+use crate::follow::{post, wait_after};
 use crate::http::Client;
 use crate::update::{Moved, Update};
 
@@ -164,14 +165,14 @@ impl Watcher {
                 continue;
             }
             again = match self.report(&known, backoff == BACKOFF).await {
-                true => None,
-                false => Some(Instant::now() + backoff.fail()),
+                Ok(()) => None,
+                Err(error) => Some(Instant::now() + wait_after(&error, &mut backoff)),
             };
         }
     }
 
-    /// Reports addresses; returns whether the coordinator took them.
-    async fn report(&self, all: &BTreeSet<Moved>, is_first: bool) -> bool {
+    /// Reports addresses, which the coordinator takes.
+    async fn report(&self, all: &BTreeSet<Moved>, is_first: bool) -> Result<(), FetchError> {
         let path = format!("{}/address", self.api);
         for moved in all {
             // A connection of before may be from the address that is gone.
@@ -183,10 +184,10 @@ impl Watcher {
                         reason: error.to_string(),
                     });
                 }
-                return false;
+                return Err(error);
             }
         }
-        true
+        Ok(())
     }
 }
 
