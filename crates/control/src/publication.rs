@@ -86,7 +86,8 @@ impl<'de> Deserialize<'de> for Bytes {
 
 impl Publication {
     /// Makes the segments of `network`, valid for `lifetime` (2 s to 24 h) from `now` (Unix
-    /// seconds) on. The folders of its ASes, with keys, certificates and TRCs, are in `folder`,
+    /// seconds) on, but for 23 h at most: they are valid an hour before `now` too, as the clocks of other
+    /// machines may be behind. The folders of its ASes, with keys, certificates and TRCs, are in `folder`,
     /// named by [`as_folder`]. `services` are those that an AS announces.
     ///
     /// # Errors
@@ -108,7 +109,7 @@ impl Publication {
                 services: services(r#as.isd_as),
             });
         }
-        let stamp = Stamp::new(now, lifetime);
+        let stamp = Stamp::for_other_clocks(now, lifetime);
         let mut segments = Vec::new();
         let mut chains = Vec::new();
         if let Some(first) = network.ases.first() {

@@ -23,6 +23,9 @@ use crate::wire::kbit;
 pub const MIN_LIFETIME: Duration = Duration::from_secs(2);
 /// Longest lifetime of segments: 256 units of a hop field's `ExpTime`.
 pub const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// By how much the clocks of other machines may be behind that of the one that makes their segments: border
+/// routers refuse a segment whose timestamp is in the future, but for some minutes.
+pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
 /// The times of creation and expiry of segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,17 @@ impl Stamp {
             expiry,
             timestamp: u32::try_from(timestamp).unwrap_or(u32::MAX),
             exp_time,
+        }
+    }
+
+    /// As [`Stamp::new`], for routers whose clocks may be behind by up to [`CLOCK_TOLERANCE`]: the timestamp is
+    /// earlier by that, for which the longest lifetime is shorter.
+    pub fn for_other_clocks(now: u64, lifetime: Duration) -> Self {
+        let whole = (lifetime + CLOCK_TOLERANCE).min(MAX_LIFETIME);
+        let begin = now.saturating_sub(CLOCK_TOLERANCE.as_secs());
+        Self {
+            made: now,
+            ..Self::new(begin, whole)
         }
     }
 

@@ -4,7 +4,7 @@
 //! another machine: its keys and nobody else's, its links with their addresses, rate, delay, jitter,
 //! loss and MTU. Around them it writes what the other program takes: manifests for `kubectl apply -k`,
 //! pods for `podman kube play`, or the topology files of containerlab, one for each host. The segments of the network, which no AS
-//! could make with its own keys alone, are made here; they live for 24 h at most, and another export
+//! could make with its own keys alone, are made here; they live for 23 h, and another export
 //! renews them.
 //!
 //! What is exported is planned without I/O: names, addresses and ports (`plan`), placement on hosts

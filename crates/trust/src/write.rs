@@ -72,8 +72,8 @@ pub enum WriteError {
 
 /// How long before the time of writing the validity of all certificates and TRCs begins. The
 /// lifetime of hop fields has units of 337.5 s, so the timestamp of a segment may be earlier than
-/// the start of the network; and clocks differ.
-pub(crate) const EARLY: Duration = Duration::from_secs(3600);
+/// the start of the network; and clocks differ, for which segments are valid an hour before they are made.
+pub(crate) const EARLY: Duration = Duration::from_secs(2 * 3600);
 
 pub(crate) const DAY: u64 = 24 * 3600;
 /// Lifetime of voting and root certificates.

@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::*;
 use crate::plan::tests::networks;
 
-const DAY: u64 = 24 * 3600;
+/// How long segments live.
+const LIFETIME: u64 = 23 * 3600;
 
 fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -164,12 +165,12 @@ fn only_what_differs_is_changed() {
     // The segments announce the delay; README and the other ASes are as they were.
     assert_eq!((changed.written, changed.removed), (3, 0));
     // After half of their lifetime new segments are made, and nothing else.
-    let unchanged = export(&network, begin + 1 + DAY / 2 - 1);
+    let unchanged = export(&network, begin + 1 + LIFETIME / 2 - 1);
     assert_eq!(unchanged.written, 0);
-    let renewed = export(&network, begin + 1 + DAY / 2);
+    let renewed = export(&network, begin + 1 + LIFETIME / 2);
     assert_eq!(
         (renewed.written, renewed.segments_expire),
-        (1, begin + 1 + DAY / 2 + DAY)
+        (1, begin + 1 + LIFETIME / 2 + LIFETIME)
     );
     // An AS less: its manifest goes, and so do its keys; those of the others stay.
     let leaf = network.ases.iter().position(|as_| !as_.core).unwrap();
