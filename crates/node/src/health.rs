@@ -35,10 +35,10 @@ pub(crate) struct Facts {
     pub version: u64,
     /// The services, and whether each is ready; none while the coordinator has no configuration.
     pub services: Vec<(ServiceName, bool)>,
-    /// Whether the limits are in force.
-    pub limits: bool,
-    /// The links whose limits alone are not.
-    pub failed_limits: Vec<String>,
+    /// Why the limits are not in force; `None` if they are.
+    pub limits_error: Option<String>,
+    /// The links whose limits alone are not, each with the reason.
+    pub failed_limits: BTreeMap<String, String>,
     /// The live sockets of the border routers.
     pub routers: Vec<PathBuf>,
     /// The neighbours by interface.
@@ -129,11 +129,13 @@ fn judge(
             reasons.push(format!("the {service} is not ready"));
         }
     }
-    if !facts.limits {
-        reasons.push("the limits are not in force".to_owned());
+    if let Some(error) = &facts.limits_error {
+        reasons.push(format!("the limits are not in force: {error}"));
     }
-    for link in &facts.failed_limits {
-        reasons.push(format!("the limits of link {link} are not in force"));
+    for (link, error) in &facts.failed_limits {
+        reasons.push(format!(
+            "the limits of link {link} are not in force: {error}"
+        ));
     }
     for answer in up {
         match answer {
@@ -181,8 +183,8 @@ pub(crate) mod tests {
                 (ServiceName::Router("br1".to_owned()), true),
                 (ServiceName::Control, true),
             ],
-            limits: true,
-            failed_limits: Vec::new(),
+            limits_error: None,
+            failed_limits: BTreeMap::new(),
             routers: Vec::new(),
             links: [(1, "1-ff00:0:110".parse().unwrap())].into(),
             segments: "/segments".into(),
@@ -220,15 +222,15 @@ pub(crate) mod tests {
             "the border router br1 is not ready"
         );
         let unlimited = Facts {
-            limits: false,
+            limits_error: Some("no right".to_owned()),
             ..facts()
         };
-        assert!(missing(&unlimited, fine(), true).contains("limits"));
+        assert!(missing(&unlimited, fine(), true).contains("limits are not in force: no right"));
         let failed = Facts {
-            failed_limits: vec!["5".to_owned()],
+            failed_limits: [("5".to_owned(), "no route".to_owned())].into(),
             ..facts()
         };
-        assert!(missing(&failed, fine(), true).contains("link 5"));
+        assert!(missing(&failed, fine(), true).contains("link 5 are not in force: no route"));
         let nothing = Facts {
             services: Vec::new(),
             ..facts()

@@ -294,8 +294,11 @@ impl Node {
         health.report(Facts {
             version: self.manifest.version,
             services: services.map(Services::states).unwrap_or_default(),
-            limits: self.limits.is,
-            failed_limits: self.limits.failed.keys().cloned().collect(),
+            limits_error: (!self.limits.is).then(|| {
+                let error = self.limits.error.as_deref();
+                error.unwrap_or("they have not been set yet").to_owned()
+            }),
+            failed_limits: self.limits.failed.clone(),
             routers: services.map(Services::router_sockets).unwrap_or_default(),
             // It was checked when it was installed.
             links: (self.bundle.topology()).map_or_else(|_| [].into(), |one| neighbours(&one)),
@@ -328,8 +331,8 @@ impl Node {
                 self.limits.applied(failed, Instant::now());
             }
             Err(error) => {
-                self.limits.refused(Instant::now());
                 let reason = error.to_string();
+                self.limits.refused(reason.clone(), Instant::now());
                 let outcome = Outcome {
                     version: self.manifest.version,
                     error: Some(reason.clone()),

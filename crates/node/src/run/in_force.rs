@@ -16,6 +16,8 @@ const INTERVAL: Duration = Duration::from_secs(30);
 pub(super) struct InForce {
     /// Whether they are in force, but for those of `failed`.
     pub(super) is: bool,
+    /// Why they could not be put into force.
+    pub(super) error: Option<String>,
     /// The links whose limits are not.
     pub(super) failed: FailedLinks<String>,
     /// When they are set again; `None` if there are none to set.
@@ -27,6 +29,7 @@ impl Default for InForce {
     fn default() -> Self {
         Self {
             is: false,
+            error: None,
             failed: FailedLinks::new(),
             again: None,
             backoff: BACKOFF,
@@ -44,12 +47,24 @@ impl InForce {
             }
             false => self.backoff.fail(),
         };
-        (self.is, self.failed, self.again) = (true, failed, Some(now + wait));
+        *self = Self {
+            is: true,
+            error: None,
+            failed,
+            again: Some(now + wait),
+            backoff: self.backoff,
+        };
     }
 
     /// None could be set.
-    pub(super) fn refused(&mut self, now: Instant) {
+    pub(super) fn refused(&mut self, reason: String, now: Instant) {
         let again = now + self.backoff.fail();
-        (self.is, self.failed, self.again) = (false, FailedLinks::new(), Some(again));
+        *self = Self {
+            is: false,
+            error: Some(reason),
+            failed: FailedLinks::new(),
+            again: Some(again),
+            backoff: self.backoff,
+        };
     }
 }
