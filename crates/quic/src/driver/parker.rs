@@ -44,10 +44,11 @@ impl Parker {
             Some(found) => wait(found, self.unparked.as_fd()),
             None => Ok(()),
         };
-        self.parked.store(false, Ordering::SeqCst);
-        let mut count = [0; 8];
-        // Nothing to read when something else ended the wait.
-        let _ = rustix::io::read(&self.unparked, &mut count);
+        if !self.parked.swap(false, Ordering::SeqCst) {
+            // Another thread has unparked this one, or is about to: then the next wait ends at once.
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.unparked, &mut count);
+        }
         waited
     }
 
