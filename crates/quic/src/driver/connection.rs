@@ -21,6 +21,7 @@
 mod datagrams;
 mod state;
 mod streams;
+mod writers;
 
 use std::ops::Deref;
 use std::panic::{self, AssertUnwindSafe};

@@ -14,6 +14,7 @@ use noq_proto::{
     TransportError, TransportErrorCode, VarInt,
 };
 
+use super::writers::Writers;
 use crate::close::TOO_FRAGMENTED;
 use crate::driver::buffer::{End, StreamBuffer};
 use crate::driver::unknown::Number;
@@ -30,6 +31,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest time for which packets are paced together. The protocol's pacer would have each sent when
 /// its time comes.
 const LONGEST_BATCH: Duration = Duration::from_micros(500);
+/// Longest time for which room gathers before a task that waits for it is woken.
+const LONGEST_GATHERING: Duration = Duration::from_millis(4);
 
 /// Time after which the first packet of a connection is sent again, at least: three times the round-trip
 /// time that is assumed at first (RFC 9002, 6.2.1).
@@ -65,7 +68,7 @@ pub(super) struct ConnectionState {
     pub(super) unknown: Option<Number>,
     accounted: usize,
     send_window: u64,
-    pub(super) writers: HashMap<StreamId, Waker>,
+    pub(super) writers: Writers,
     pub(super) finishing: HashMap<StreamId, Waker>,
     /// Wait for everything else: set up, opened streams, room for streams, the end.
     waiting: Vec<Waker>,
@@ -125,7 +128,7 @@ impl ConnectionState {
             unknown: None,
             accounted: 0,
             send_window: 0,
-            writers: HashMap::new(),
+            writers: Writers::default(),
             finishing: HashMap::new(),
             waiting: Vec::new(),
             woken: Vec::new(),
@@ -189,7 +192,9 @@ impl ConnectionState {
         };
         let batch = self.sent + self.pause(LONGEST_BATCH);
         let timeout = self.quic.poll_timeout().map(|timeout| timeout.max(batch));
-        let deadline = timeout.into_iter().chain(pause).min();
+        let gathering = self.pause(LONGEST_GATHERING);
+        let writable = self.writers.wake(now, gathering, &mut self.woken);
+        let deadline = timeout.into_iter().chain(pause).chain(writable).min();
         let before = mem::replace(&mut self.deadline, deadline);
         After {
             blocked,
@@ -293,10 +298,10 @@ impl ConnectionState {
                 self.woken.append(&mut self.waiting);
             }
             StreamEvent::Readable { id } => self.read(id),
-            StreamEvent::Writable { id } => self.woken.extend(self.writers.remove(&id)),
+            StreamEvent::Writable { id } => self.writers.on_writable(id),
             StreamEvent::Finished { id } => self.woken.extend(self.finishing.remove(&id)),
             StreamEvent::Stopped { id, .. } => {
-                self.woken.extend(self.writers.remove(&id));
+                self.woken.extend(self.writers.remove(id));
                 self.woken.extend(self.finishing.remove(&id));
             }
             StreamEvent::Available { .. } => self.woken.append(&mut self.waiting),
@@ -382,8 +387,7 @@ impl ConnectionState {
     pub(super) fn end(&mut self, error: ConnectionError) {
         self.error = Some(error);
         self.woken.append(&mut self.waiting);
-        self.woken
-            .extend(self.writers.drain().map(|(_, waker)| waker));
+        self.woken.extend(self.writers.drain());
         self.woken
             .extend(self.finishing.drain().map(|(_, waker)| waker));
         let readers = self

@@ -169,7 +169,7 @@ impl Connection {
             match write(&mut state.quic.send_stream(id)) {
                 Ok(written) => Poll::Ready(Ok(written)),
                 Err(WriteError::Blocked) => {
-                    state.writers.insert(id, cx.waker().clone());
+                    state.writers.wait(id, cx.waker().clone());
                     Poll::Pending
                 }
                 Err(WriteError::Stopped(_)) => Poll::Ready(Err(StreamFault::Stopped)),
