@@ -22,6 +22,7 @@
 
 mod address;
 mod buffer;
+mod clock;
 mod connection;
 mod parker;
 mod task;

@@ -17,6 +17,7 @@ use noq_proto::{
 use super::writers::Writers;
 use crate::close::TOO_FRAGMENTED;
 use crate::driver::buffer::{End, StreamBuffer};
+use crate::driver::clock::nearest_tick;
 use crate::driver::unknown::Number;
 use crate::driver::window::ReceiveWindow;
 use crate::driver::{Connection, Driver, Received};
@@ -182,7 +183,7 @@ impl ConnectionState {
             }
             self.set_windows(driver, now);
             let pause = (cause == Cause::Packets)
-                .then(|| self.sent + self.pause(LONGEST_PAUSE))
+                .then(|| self.next_send(LONGEST_PAUSE))
                 .filter(|until| *until > now);
             let blocked = pause.is_none() && self.send(now).is_err();
             match self.quic.poll_timeout() {
@@ -190,7 +191,7 @@ impl ConnectionState {
                 _ => break (blocked, pause),
             }
         };
-        let batch = self.sent + self.pause(LONGEST_BATCH);
+        let batch = self.next_send(LONGEST_BATCH);
         let timeout = self.quic.poll_timeout().map(|timeout| timeout.max(batch));
         let gathering = self.pause(LONGEST_GATHERING);
         let writable = self.writers.wake(now, gathering, &mut self.woken);
@@ -209,6 +210,16 @@ impl ConnectionState {
         match self.connected {
             true => (self.rtt() / ACK_DELAY_PART).min(longest),
             false => Duration::ZERO,
+        }
+    }
+
+    /// When to send next: after a [`pause`](Self::pause), and together with other connections where it is
+    /// the longest one.
+    fn next_send(&self, longest: Duration) -> Instant {
+        let pause = self.pause(longest);
+        match pause == longest {
+            true => nearest_tick(self.sent + pause, longest),
+            false => self.sent + pause,
         }
     }
 
