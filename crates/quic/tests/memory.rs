@@ -36,7 +36,7 @@ async fn single_bytes_behind_gaps_cost_little_memory() {
     // The application reads nothing, as a server that waits for something else.
     let outcome = attack.await.unwrap();
     assert_eq!((outcome.connections, outcome.closed), (1, 1), "{outcome:?}");
-    assert_eq!(outcome.code, Some(TOO_FRAGMENTED.into()));
+    assert_eq!(outcome.code, Some(TOO_FRAGMENTED.into()), "{outcome:?}");
     let reason = connection.closed().await.to_string();
     assert!(reason.contains("in too many pieces"), "{reason}");
     let stats = connection.stats();

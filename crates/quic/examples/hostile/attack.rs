@@ -36,7 +36,7 @@ const FAILURES: u32 = 20;
 const PACKET: u16 = 1200;
 
 /// What an attack has come to.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets sent after handshakes, or that begin connections.
     pub packets: u64,
@@ -46,8 +46,10 @@ pub struct Outcome {
     pub failed: u64,
     /// Those that were set up and that the peer has closed.
     pub closed: u64,
-    /// The code of the latest such close.
+    /// The code of the latest such close, if the application gave one.
     pub code: Option<u64>,
+    /// Its reason.
+    pub reason: String,
 }
 
 /// Attacks one endpoint over one path.
@@ -173,6 +175,7 @@ impl Attacker {
         while let Some(event) = victim.connection.poll() {
             if let Event::ConnectionLost { reason } = event {
                 outcome.closed += 1;
+                outcome.reason = reason.to_string();
                 if let ConnectionError::ApplicationClosed(close) = reason {
                     outcome.code = Some(close.error_code.into_inner());
                 }
@@ -293,7 +296,8 @@ impl Attacker {
                     continue;
                 };
                 arrived += 1;
-                if !passes(datagram.payload) {
+                // After a close comes a stateless reset, with which the protocol would forget the reason.
+                if !passes(datagram.payload) || victim.connection.is_closed() {
                     continue;
                 }
                 let path = FourTuple::from_remote(remote());

@@ -138,7 +138,7 @@ impl Connection {
     pub(super) fn receive(&self, packets: impl Iterator<Item = Received>, now: Instant) {
         self.contain(|| {
             self.update(now, Cause::Packets, |state| {
-                packets.for_each(|packet| state.receive(&self.driver, packet));
+                packets.for_each(|packet| state.receive(&self.driver, packet, now));
             });
         });
     }

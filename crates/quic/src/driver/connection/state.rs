@@ -145,7 +145,15 @@ impl ConnectionState {
     }
 
     /// Takes a packet in. If it opens, answers may take its path.
-    pub(super) fn receive(&mut self, driver: &Driver, packet: Received) {
+    pub(super) fn receive(&mut self, driver: &Driver, packet: Received, now: Instant) {
+        self.handle(driver, packet);
+        if self.quic.is_closed() && self.error.is_none() {
+            // The protocol forgets the reason when a stateless reset follows before it is asked.
+            self.take_events(now);
+        }
+    }
+
+    fn handle(&mut self, driver: &Driver, packet: Received) {
         let Received { event, candidate } = packet;
         let flow = self.flow.as_ref().map(|flow| flow.id);
         let Some(candidate) = candidate.filter(|one| self.connected && flow == Some(one.flow()))
@@ -175,9 +183,7 @@ impl ConnectionState {
                     self.quic.handle_event(answer);
                 }
             }
-            while let Some(event) = self.quic.poll() {
-                self.on_event(event, now);
-            }
+            self.take_events(now);
             if self.held as u64 > self.window.memory() && self.error.is_none() {
                 self.refuse_fragments(now);
             }
@@ -268,6 +274,12 @@ impl ConnectionState {
                 segment: transmit.segment_size.unwrap_or(transmit.size),
                 ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
             });
+        }
+    }
+
+    fn take_events(&mut self, now: Instant) {
+        while let Some(event) = self.quic.poll() {
+            self.on_event(event, now);
         }
     }
 
