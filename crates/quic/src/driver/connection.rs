@@ -19,6 +19,7 @@
 //! configured with. Peers that are not known yet share a fixed sum (`unknown`).
 
 mod datagrams;
+mod schedule;
 mod state;
 mod streams;
 mod writers;

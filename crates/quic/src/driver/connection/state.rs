@@ -14,10 +14,10 @@ use noq_proto::{
     TransportError, TransportErrorCode, VarInt,
 };
 
+use super::schedule::{Schedule, part_of};
 use super::writers::Writers;
 use crate::close::TOO_FRAGMENTED;
 use crate::driver::buffer::{End, StreamBuffer};
-use crate::driver::clock::nearest_tick;
 use crate::driver::unknown::Number;
 use crate::driver::window::ReceiveWindow;
 use crate::driver::{Connection, Driver, Received};
@@ -25,13 +25,6 @@ use crate::driver::{Connection, Driver, Received};
 /// Bytes of streams that may wait for acknowledgements, in congestion windows: what is being
 /// repaired, what is under way and what is to go next.
 const SEND_WINDOWS: u64 = 3;
-/// The part of a round trip for which packets that arrive may wait for an answer.
-const ACK_DELAY_PART: u32 = 8;
-/// Longest such wait.
-const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-/// Longest time for which packets are paced together. The protocol's pacer would have each sent when
-/// its time comes.
-const LONGEST_BATCH: Duration = Duration::from_micros(500);
 /// Longest time for which room gathers before a task that waits for it is woken.
 const LONGEST_GATHERING: Duration = Duration::from_millis(4);
 
@@ -49,8 +42,7 @@ pub(super) struct ConnectionState {
     packets: Vec<u8>,
     pending: Option<Pending>,
     began: Instant,
-    /// When packets were sent last.
-    sent: Instant,
+    schedule: Schedule,
     /// The deadline that the driver's timers know.
     pub(super) deadline: Option<Instant>,
     pub(super) connected: bool,
@@ -116,7 +108,7 @@ impl ConnectionState {
             packets: Vec::new(),
             pending: None,
             began: now,
-            sent: now,
+            schedule: Schedule::new(now),
             deadline: None,
             connected: false,
             error: None,
@@ -188,8 +180,9 @@ impl ConnectionState {
                 self.refuse_fragments(now);
             }
             self.set_windows(driver, now);
-            let pause = (cause == Cause::Packets)
-                .then(|| self.next_send(LONGEST_PAUSE))
+            // What ends a connection is not held.
+            let pause = (cause == Cause::Packets && self.error.is_none())
+                .then(|| self.schedule.answer(self.round_trip()))
                 .filter(|until| *until > now);
             let blocked = pause.is_none() && self.send(now).is_err();
             match self.quic.poll_timeout() {
@@ -197,9 +190,10 @@ impl ConnectionState {
                 _ => break (blocked, pause),
             }
         };
-        let batch = self.next_send(LONGEST_BATCH);
-        let timeout = self.quic.poll_timeout().map(|timeout| timeout.max(batch));
-        let gathering = self.pause(LONGEST_GATHERING);
+        let round_trip = self.round_trip();
+        let timeout = self.quic.poll_timeout();
+        let timeout = timeout.map(|timeout| self.schedule.gather(timeout, round_trip, now));
+        let gathering = part_of(round_trip, LONGEST_GATHERING);
         let writable = self.writers.wake(now, gathering, &mut self.woken);
         let deadline = timeout.into_iter().chain(pause).chain(writable).min();
         let before = mem::replace(&mut self.deadline, deadline);
@@ -210,22 +204,11 @@ impl ConnectionState {
         }
     }
 
-    /// How long to wait after packets were sent, at most `longest`: what is answered or sent together
-    /// costs one wake-up of everything on the way.
-    fn pause(&self, longest: Duration) -> Duration {
+    /// The round trip, which says nothing before the connection is set up.
+    fn round_trip(&self) -> Duration {
         match self.connected {
-            true => (self.rtt() / ACK_DELAY_PART).min(longest),
+            true => self.rtt(),
             false => Duration::ZERO,
-        }
-    }
-
-    /// When to send next: after a [`pause`](Self::pause), and together with other connections where it is
-    /// the longest one.
-    fn next_send(&self, longest: Duration) -> Instant {
-        let pause = self.pause(longest);
-        match pause == longest {
-            true => nearest_tick(self.sent + pause, longest),
-            false => self.sent + pause,
         }
     }
 
@@ -268,7 +251,7 @@ impl ConnectionState {
             let Some(transmit) = self.quic.poll_transmit(now, batch, &mut self.packets) else {
                 return Ok(());
             };
-            self.sent = now;
+            self.schedule.on_sent(now, transmit.size);
             self.pending = Some(Pending {
                 at: 0,
                 segment: transmit.segment_size.unwrap_or(transmit.size),
@@ -396,6 +379,10 @@ impl ConnectionState {
         if let Some(window) = self.window.update(now, round_trip, &driver.budget) {
             let window = VarInt::try_from(window).unwrap_or(VarInt::MAX);
             self.quic.set_receive_window(window);
+        }
+        if let Some(path) = self.quic.path_stats(PathId::ZERO) {
+            let losses = path.lost_packets + path.congestion_events;
+            self.schedule.note_losses(losses, now);
         }
         let congestion = self.quic.congestion_state(PathId::ZERO);
         let congestion = congestion.map_or(0, |controller| controller.window());
