@@ -233,14 +233,20 @@ impl Net {
     /// Waits until router `number` has received `packets` at interface `id` and counted their
     /// results; returns the counters.
     pub fn counters_after(&self, number: u8, id: u16, packets: u64) -> Counters {
+        self.counters_when(number, |counters| {
+            counters.interfaces[&id].rx_packets >= packets
+        })
+    }
+
+    /// Waits until the counters of router `number` are as `expected` says; returns them.
+    pub fn counters_when(&self, number: u8, expected: impl Fn(&Counters) -> bool) -> Counters {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let counters = self.counters(number);
-            let received = counters.interfaces[&id].rx_packets;
-            if received >= packets {
+            if expected(&counters) {
                 return counters;
             }
-            assert!(Instant::now() < deadline, "{received} of {packets}");
+            assert!(Instant::now() < deadline, "{counters:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
