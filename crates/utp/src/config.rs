@@ -57,8 +57,9 @@ impl Config {
 
     /// Bytes of a full segment to this peer.
     ///
-    /// Packets have this size from the first to the last: there is no search for a larger one. A segment keeps
-    /// its length, so a probe that is lost because it was too large could not be sent again in parts.
+    /// Packets have this size from the first to the last: there is no search for a larger one. A segment that has left
+    /// this host keeps its length, so a probe that is lost because it was too large could not be sent again in
+    /// parts.
     pub(crate) const fn payload(peer: SocketAddr) -> usize {
         let headers = match peer {
             SocketAddr::V4(_) => IPV4_HEADERS,

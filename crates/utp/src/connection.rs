@@ -392,13 +392,22 @@ impl Connection {
         self.close_with_reset(CloseReason::Closed);
     }
 
-    /// A packet to the peer is larger than a device takes: segments that are cut from now on are smaller.
-    /// Those that were cut keep their length.
-    pub fn on_too_large(&mut self) {
-        let smaller = Config::SMALLER_PAYLOADS;
-        let next = smaller.into_iter().find(|it| *it < self.payload);
-        self.payload = next.unwrap_or(self.payload);
+    /// A packet to the peer is larger than a device takes, and was not sent: segments are smaller from now on.
+    /// If it is one of this connection, what it and those behind it have is cut again, unless an earlier one
+    /// with it has left.
+    pub fn on_too_large(&mut self, refused: &Packet<'_>, now: Instant) {
+        let mut smaller = Config::SMALLER_PAYLOADS.into_iter();
+        let smaller = smaller.find(|it| *it < refused.payload.len());
+        // Of packets that were sent at once, all but the first one say nothing new.
+        self.payload = smaller.map_or(self.payload, |it| it.min(self.payload));
         self.control.set_packet(self.payload);
+        let header = &refused.header;
+        let is_content = matches!(header.kind, PacketKind::Data | PacketKind::Fin);
+        if is_content && header.connection_id == self.ids.send {
+            let sequence = expand(self.sender.next(), header.sequence);
+            self.sender.on_refused(sequence, self.payload);
+            self.settle(now);
+        }
     }
 
     fn close_for(&mut self, reason: CloseReason) {

@@ -177,36 +177,43 @@ impl Driver {
 
     fn send(&self, transmit: Transmit) -> io::Result<()> {
         let Transmit { to, stride } = transmit;
-        let sent = self.send_at_once(to, &self.out, stride);
-        match sent {
+        match self.send_at_once(to, &self.out, stride) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Err(error),
             // The kernel does not cut them for this device: one by one, and in fragments if need be.
-            Err(_) if self.out.len() > stride => {
-                for datagram in self.out.chunks(stride) {
-                    self.send_one(to, datagram)?;
-                }
-                Ok(())
-            }
+            Err(_) if self.out.len() > stride => self.send_one_by_one(to, stride),
             Err(error) if is_msg_size_err(&error) => {
-                self.shared.lock().endpoint.on_too_large(to);
+                self.refuse(to, [&self.out[..]]);
                 Err(error)
             }
             sent => sent,
         }
     }
 
-    fn send_one(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
-        let sent = self.send_at_once(to, datagram, datagram.len());
-        if let Err(error) = &sent {
-            if error.kind() == ErrorKind::WouldBlock {
+    fn send_one_by_one(&self, to: SocketAddr, stride: usize) -> io::Result<()> {
+        let mut datagrams = self.out.chunks(stride);
+        while let Some(datagram) = datagrams.next() {
+            match self.send_at_once(to, datagram, datagram.len()) {
                 // The rest counts as lost: to send it again would repeat what was sent.
-                return Ok(());
-            }
-            if is_msg_size_err(error) {
-                self.shared.lock().endpoint.on_too_large(to);
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if is_msg_size_err(&error) => {
+                    // Those behind it are as long, and are not sent either.
+                    self.refuse(to, std::iter::once(datagram).chain(datagrams));
+                    return Err(error);
+                }
+                sent => sent?,
             }
         }
-        sent
+        Ok(())
+    }
+
+    /// These datagrams are too large for the device, and were not sent.
+    fn refuse<'a>(&self, to: SocketAddr, datagrams: impl IntoIterator<Item = &'a [u8]>) {
+        let now = now();
+        let mut state = self.shared.lock();
+        for datagram in datagrams {
+            state.endpoint.on_too_large(to, datagram, now);
+        }
+        self.shared.wake_users(state);
     }
 
     fn send_at_once(&self, to: SocketAddr, contents: &[u8], stride: usize) -> io::Result<()> {

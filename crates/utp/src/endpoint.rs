@@ -361,11 +361,16 @@ impl Endpoint {
         }
     }
 
-    /// A packet to this peer was larger than a device takes: later segments to it are smaller.
-    pub fn on_too_large(&mut self, peer: SocketAddr) {
-        let connections = self.connections.values_mut();
-        for entry in connections.filter(|entry| entry.peer == peer) {
-            entry.connection.on_too_large();
+    /// A packet to this peer was larger than a device takes, and was not sent: segments to the peer are smaller
+    /// from now on, and what it had is sent in such ones.
+    pub fn on_too_large(&mut self, peer: SocketAddr, refused: &[u8], now: Instant) {
+        let Ok(refused) = Packet::parse(refused) else {
+            return;
+        };
+        let of_peer = self.connections.iter().filter(|(_, it)| it.peer == peer);
+        let handles: Vec<Handle> = of_peer.map(|(handle, _)| *handle).collect();
+        for handle in handles {
+            self.with(handle, |it| it.on_too_large(&refused, now), now);
         }
     }
 

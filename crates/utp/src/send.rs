@@ -1,8 +1,10 @@
 //! What is sent of the own direction: bytes that wait, segments that are not acknowledged, and which of them
 //! are lost.
 //!
-//! A segment is cut when it is first sent. Its number, its bytes and its length never change after that: a
-//! packet that is only late may arrive beside the one that repeats it, and both say the same.
+//! A segment is cut when it is first sent. Its number, its bytes and its length never change once a packet with
+//! it may have left this host: a packet that is only late may arrive beside the one that repeats it, and both
+//! say the same. Segments that the device has refused are cut again, if there is none behind them that may have
+//! left.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -33,8 +35,21 @@ struct Segment {
     sent_at: Instant,
     /// The number of its last transmission, among those of all segments.
     transmission: u64,
-    is_repeated: bool,
+    /// How often it was given to the device, and refused by it.
+    sent: u32,
+    refused: u32,
     status: Status,
+}
+
+impl Segment {
+    fn is_repeated(&self) -> bool {
+        self.sent > 1
+    }
+
+    /// Whether a packet with it may have left this host.
+    fn may_have_left(&self) -> bool {
+        self.refused < self.sent
+    }
 }
 
 /// The end of the own direction.
@@ -251,7 +266,7 @@ impl Sender {
                 let segment = &mut self.segments[index];
                 segment.sent_at = now;
                 segment.transmission = transmission;
-                segment.is_repeated = true;
+                segment.sent = segment.sent.saturating_add(1);
                 segment.status = Status::InFlight;
                 self.lost -= 1;
                 segment.offset
@@ -263,7 +278,8 @@ impl Sender {
                     length: outgoing.length,
                     sent_at: now,
                     transmission,
-                    is_repeated: false,
+                    sent: 1,
+                    refused: 0,
                     status: Status::InFlight,
                 });
                 self.cut += outgoing.length as u64;
@@ -343,7 +359,7 @@ impl Sender {
         acked.bytes += segment.length;
         acked.segments += 1;
         // Which transmission of a repeated one has arrived is not known (Karn).
-        if !segment.is_repeated {
+        if !segment.is_repeated() {
             self.arrived = self.arrived.max(segment.transmission);
             acked.rtt = Some(now.saturating_duration_since(segment.sent_at));
         }
@@ -385,6 +401,35 @@ impl Sender {
         }
         self.recovery = self.transmission;
         self.duplicates = 0;
+    }
+
+    /// The device has refused the packet of this number, which is too large for it: the packet has not left
+    /// this host. Segments at the end that never have, and are longer than `payload`, are to be cut again.
+    pub fn on_refused(&mut self, sequence: u64, payload: usize) {
+        let index = sequence.checked_sub(self.acknowledged() + 1);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let Some(segment) = index.and_then(|index| self.segments.get_mut(index)) else {
+            return;
+        };
+        segment.refused += 1;
+        let last = self.segments.iter().rposition(Segment::may_have_left);
+        let unsent = last.map_or(0, |last| last + 1);
+        let mut behind = self.segments.range(unsent..);
+        if !behind.any(|it| it.length > payload) {
+            return;
+        }
+        for segment in self.segments.drain(unsent..) {
+            match segment.status {
+                Status::InFlight => self.in_flight -= segment.length,
+                Status::Lost => self.lost -= 1,
+                Status::Arrived => {}
+            }
+            self.cut -= segment.length as u64;
+            self.next -= 1;
+            if segment.length == 0 {
+                self.end = End::Queued;
+            }
+        }
     }
 
     /// Gives back memory that is not used.

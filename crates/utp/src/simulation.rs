@@ -2,6 +2,7 @@
 
 mod ledbat;
 mod operations;
+mod refused;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -54,6 +55,8 @@ struct Host {
     conditions: Conditions,
     /// When the bottleneck of that direction is free.
     free: Instant,
+    /// The largest datagram that its device takes; others are refused.
+    largest: usize,
     /// Until when the host does nothing.
     paused: Option<Instant>,
     /// What arrived while it was paused.
@@ -81,6 +84,7 @@ impl Network {
             endpoint: Endpoint::new(config, Rng::with_seed(rng.u64(..)), now),
             conditions,
             free: now,
+            largest: usize::MAX,
             paused: None,
             inbox: VecDeque::new(),
             events: VecDeque::new(),
@@ -157,7 +161,15 @@ impl Network {
             };
             assert_eq!(transmit.to, peer);
             assert!(!out.is_empty());
+            let mut is_refused = false;
             for datagram in out.chunks(transmit.stride) {
+                let host = &mut self.hosts[at];
+                // With one all behind it, as by the driver.
+                is_refused |= datagram.len() > host.largest;
+                if is_refused {
+                    host.endpoint.on_too_large(peer, datagram, now);
+                    continue;
+                }
                 if let Some(watch) = &mut self.watch {
                     watch.on_sent(at, datagram);
                 }
