@@ -49,10 +49,12 @@ impl<A: Address> Store<A> {
         }
     }
 
-    /// Keeps a peer, or keeps it longer. At a limit, the oldest announcement that the new one
-    /// counts against is replaced, and the torrent with the fewest peers is forgotten for a new
-    /// one. Returns whether the peer is kept: too many peers of a network, and too many altogether,
-    /// are refused.
+    /// Keeps a peer, or keeps it longer. At a limit of a torrent, the oldest announcement that the new
+    /// one counts against is replaced. For a new torrent the lightest one is forgotten: each network
+    /// has the same weight, spread over all of its peers, so that a flood from few networks displaces
+    /// its own torrents. With too many peers altogether, the oldest one of the network that has most
+    /// gives way to a network with fewer. Returns whether the peer is kept: too many peers of its
+    /// network are refused.
     pub fn announce(&mut self, info_hash: Id, addr: A, now: Instant) -> bool {
         let new = Stored {
             addr,
@@ -79,7 +81,7 @@ impl<A: Address> Store<A> {
             return false;
         }
         self.make_room(info_hash);
-        if self.peers >= MAX_PEERS {
+        if self.peers >= MAX_PEERS && !self.outdo_largest(network) {
             return false;
         }
         self.torrents.entry(info_hash).or_default().push(new);
@@ -97,15 +99,60 @@ impl<A: Address> Store<A> {
                 self.uncount(removed.as_slice());
             }
         } else if self.torrents.len() >= self.max_torrents {
-            let by_size = |(hash, peers): &(&Id, &Vec<_>)| (peers.len(), **hash);
-            let smallest = self
-                .torrents
-                .iter()
-                .min_by_key(by_size)
-                .map(|(hash, _)| *hash);
-            let removed = smallest.and_then(|hash| self.torrents.remove(&hash));
+            let removed = self.lightest().and_then(|hash| self.torrents.remove(&hash));
             self.uncount(&removed.unwrap_or_default());
         }
+    }
+
+    /// The torrent whose peers weigh least.
+    fn lightest(&self) -> Option<Id> {
+        let mut lightest: Option<(f64, Id)> = None;
+        for (hash, peers) in &self.torrents {
+            let most = lightest.map_or(f64::INFINITY, |(weight, _)| weight);
+            let mut weight = 0.0;
+            for peer in peers {
+                let of_network = self.networks.get(&peer.addr.network());
+                weight += 1.0 / of_network.copied().unwrap_or(1) as f64;
+                // The rest does not make it lighter.
+                if weight > most {
+                    break;
+                }
+            }
+            let is_lighter = lightest.is_none_or(|(least, id)| (weight, *hash) < (least, id));
+            if is_lighter {
+                lightest = Some((weight, *hash));
+            }
+        }
+        lightest.map(|(_, hash)| hash)
+    }
+
+    /// Forgets the oldest peer of the network that has most, for one of a network that still has fewer
+    /// with that. Returns whether there is such a network.
+    fn outdo_largest(&mut self, newcomer: A) -> bool {
+        let own = self.networks.get(&newcomer).copied().unwrap_or(0);
+        let largest = self.networks.iter().max_by_key(|(_, count)| **count);
+        let Some((largest, _)) = largest.filter(|(_, count)| **count > own + 1) else {
+            return false;
+        };
+        let largest = *largest;
+        let all = self.torrents.iter().flat_map(|(hash, peers)| {
+            let numbered = peers.iter().enumerate();
+            numbered.map(move |(at, peer)| (*hash, at, peer))
+        });
+        let of_largest = all.filter(|(_, _, peer)| peer.addr.network() == largest);
+        let oldest = of_largest.min_by_key(|(hash, _, peer)| (peer.announced, *hash));
+        let Some((hash, at, _)) = oldest else {
+            return false;
+        };
+        let mut removed = None;
+        if let Some(peers) = self.torrents.get_mut(&hash) {
+            removed = Some(peers.swap_remove(at));
+            if peers.is_empty() {
+                self.torrents.remove(&hash);
+            }
+        }
+        self.uncount(removed.as_slice());
+        true
     }
 
     fn uncount(&mut self, removed: &[Stored<A>]) {
@@ -225,6 +272,47 @@ mod tests {
         }
         assert_eq!([1, 2, 3].map(|at| all(&store, at).len()), [2, 0, 1]);
         assert_eq!(store.peers(), 3);
+    }
+
+    #[test]
+    fn a_flood_of_torrents_from_few_networks_displaces_its_own() {
+        let start = Instant::now();
+        let mut store = Store::new(2000);
+        // Two peers of a torrent that only they announce, and one of another.
+        for (torrent, network) in [(0, 500_000), (0, 500_001), (1, 500_002)] {
+            assert!(store.announce(hash(torrent), addr(network, 1), start));
+        }
+        for torrent in 2..6000 {
+            let later = start + Duration::from_millis(torrent.into());
+            store.announce(hash(torrent), addr(torrent % 50, torrent / 50 % 200), later);
+            assert!(store.torrents() <= 2000);
+        }
+        assert_eq!([0, 1].map(|at| all(&store, at).len()), [2, 1]);
+    }
+
+    #[test]
+    fn a_full_store_takes_peers_of_networks_that_have_few() {
+        let start = Instant::now();
+        let mut store = Store::new(2000);
+        // 50 networks fill it: 1,000 peers of each, 5 in each of 200 torrents.
+        for at in 0..MAX_PEERS as u32 {
+            let (network, number) = (at % 50, at / 50);
+            let later = start + Duration::from_millis(at.into());
+            // No torrent is full.
+            let torrent = network / 25 * 200 + number / 5;
+            assert!(store.announce(hash(torrent), addr(network, number % 5), later));
+        }
+        assert_eq!(store.peers(), MAX_PEERS);
+        let later = start + Duration::from_secs(600);
+        assert!(!store.announce(hash(1), addr(7, 77), later));
+        // Honest peers come, and the flood has as much less.
+        for at in 0..300 {
+            assert!(store.announce(hash(7000 + at), addr(1000 + at, 1), later));
+            assert_eq!(store.peers(), MAX_PEERS);
+        }
+        assert!((0..300).all(|at| all(&store, 7000 + at).len() == 1));
+        let most = store.networks.values().max();
+        assert_eq!(most, Some(&994));
     }
 
     proptest! {

@@ -409,3 +409,90 @@ fn floods_are_not_answered() {
     assert_eq!(node.dht.stats(node.now).counters.queries_limited, 960);
     assert!(matches!(node.ask(addr(2), &Method::Ping), Body::Answer(_)));
 }
+
+#[test]
+fn a_flood_from_many_networks_is_bounded_and_peers_are_found_meanwhile() {
+    let mut node = Tester::new(Config::default());
+    let mut rng = Rng::with_seed(7);
+    node.dht.bootstrap(node.now, [addr(1), addr(2)]);
+    node.serve(nothing, addr(99));
+    assert_eq!(node.dht.nodes(node.now).len(), 2);
+    let honest = |to: &V4| [addr(1), addr(2)].contains(to);
+    // Queries of all kinds, and announcements with the tokens that it gave, for ten seconds.
+    let mut tokens = std::collections::HashMap::new();
+    let (mut answered, mut stored, mut most, mut found) = (0, 0, 0, 0);
+    for number in 0..60_000_u32 {
+        if number % 60 == 0 {
+            node.wait(Duration::from_millis(10));
+        }
+        if number % 6000 == 0 {
+            node.dht.search(node.now, HASH, None).unwrap();
+        }
+        let hash = Id([(number % 30) as u8; 20]);
+        let from = addr(1000 + number % 5000);
+        let method = match (tokens.get(&(from, hash)), rng.u8(..4)) {
+            (Some(token), _) => Method::Announce {
+                info_hash: hash,
+                port: Some(rng.u16(1..)),
+                token: Vec::clone(token),
+            },
+            (None, 0) => Method::Ping,
+            (None, 1) => Method::FindNode(Id(HASH)),
+            (None, _) => Method::GetPeers(hash),
+        };
+        node.receive(
+            from,
+            &write_query(number, Id([rng.u8(..); 20]), &method, true),
+        );
+        loop {
+            let (sent, reports) = node.outputs();
+            let peers = |report: &Output<V4>| match report {
+                Output::Peers { peers, .. } => peers.contains(&addr(50)),
+                _ => false,
+            };
+            found += reports.iter().filter(|report| peers(report)).count();
+            if sent.is_empty() {
+                break;
+            }
+            for (to, bytes) in sent {
+                let message = Message::<V4>::read(&bytes).unwrap();
+                match message.body {
+                    Body::Answer(answer) => {
+                        answered += 1;
+                        stored += usize::from(matches!(method, Method::Announce { .. }));
+                        tokens.extend(answer.token.map(|token| ((to, hash), token)));
+                    }
+                    Body::Error => answered += 1,
+                    Body::Query { method, .. } if honest(&to) => {
+                        let mut answer = nothing(to, &method);
+                        if matches!(method, Method::GetPeers(_)) {
+                            answer.values = vec![addr(50)];
+                        }
+                        let id = secure_id(to, &mut Rng::with_seed(3));
+                        let answer = write_answer(&message.transaction, id, addr(99), &answer);
+                        node.receive(to, &answer);
+                    }
+                    // Those of the flood answer nothing.
+                    Body::Query { .. } => {}
+                }
+            }
+        }
+        most = most.max(node.dht.stats(node.now).in_flight);
+    }
+    // 200 a second, and those of two seconds at once.
+    assert!((1000..=200 * 12).contains(&answered), "{answered}");
+    let stats = node.dht.stats(node.now);
+    assert!(stored > 0 && stats.peers > 0, "{stats:?}");
+    assert!(stats.torrents <= 30 && stats.peers <= stored, "{stats:?}");
+    assert!(most <= 256, "{most} queries wait");
+    // Each search has found the peer, and the honest nodes are still known.
+    assert_eq!((found, stats.searches), (10, 0), "{stats:?}");
+    assert_eq!(
+        node.dht
+            .nodes(node.now)
+            .iter()
+            .filter(|to| honest(to))
+            .count(),
+        2
+    );
+}
