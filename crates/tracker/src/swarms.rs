@@ -116,6 +116,12 @@ impl Swarms {
             self.counters.not_allowed += 1;
             return Err(Refusal::NotAllowed);
         }
+        if let (PeerAddr::Scion(from), Some(named)) = (client.addr, request.scion)
+            && !is_same_host(from, named)
+        {
+            self.counters.not_stored += 1;
+            return Err(Refusal::ForeignHost);
+        }
         self.counters.announces += 1;
         let entry = self.entry(client.addr, request, now);
         let known = self.members.find_torrent(&request.info_hash);
@@ -269,12 +275,11 @@ impl Swarms {
                 (PeerAddr::Ip(SocketAddr::new(ip, request.port)), scion)
             }
             PeerAddr::Scion(addr) => {
-                let ip = addr.host.ip();
                 // The port is the one of its SCION address, if it names that.
-                let is_own = |own: &ScionAddr| (own.isd_as, own.host.ip()) == (addr.isd_as, ip);
-                let own = request.scion.filter(is_own);
+                let own = request.scion;
                 let port = own.map_or(request.port, |own| own.host.port());
-                let addr = ScionAddr::new(addr.isd_as, SocketAddr::new(ip, port));
+                let host = SocketAddr::new(addr.host.ip(), port);
+                let addr = ScionAddr::new(addr.isd_as, host);
                 let reachable = PeerAddr::Scion(addr).is_reachable();
                 (PeerAddr::Scion(addr), reachable.then_some(addr))
             }
@@ -342,6 +347,9 @@ impl Swarms {
             complete: Some(0),
             incomplete: Some(0),
             external_ip: client.addr.ip().map(|addr| addr.ip().to_canonical()),
+            // Over SCION that is refused.
+            warning: (request.scion.is_some() && entry.scion.is_none())
+                .then(|| Refusal::ForeignHost.to_string()),
             ..Answer::default()
         };
         let Some(torrent) = self.members.find_torrent(&request.info_hash) else {
@@ -425,6 +433,12 @@ impl Swarms {
         peers.truncate(want);
         peers
     }
+}
+
+/// Whether both addresses are those of one host in one AS.
+fn is_same_host(one: ScionAddr, other: ScionAddr) -> bool {
+    let host = |addr: ScionAddr| (addr.isd_as, addr.host.ip().to_canonical());
+    host(one) == host(other)
 }
 
 impl std::fmt::Debug for Swarms {

@@ -173,7 +173,8 @@ impl DhtNodes {
             searches.search_at(node.handle.clone(), info_hash, ports.v6, sink.cloned());
         }
         if let Some(node) = &self.scion {
-            searches.search_at(node.handle.clone(), info_hash, ports.scion, sink.cloned());
+            let port = ports.at_scion_node(node.local);
+            searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
         }
         searches
     }

@@ -18,8 +18,8 @@ pub struct PeerPorts {
     pub v4: Option<u16>,
     /// Over IPv6, a TCP port.
     pub v6: Option<u16>,
-    /// Over SCION, a UDP port (QUIC).
-    pub scion: Option<u16>,
+    /// Over SCION, a UDP port (QUIC), with its host.
+    pub scion: Option<ScionAddr>,
 }
 
 impl PeerPorts {
@@ -32,8 +32,21 @@ impl PeerPorts {
         Self {
             v4: of(|ip| ip.is_ipv4() || ip.is_unspecified()),
             v6: of(|ip| ip.is_ipv6()),
-            scion: scion.map(|scion| scion.host.port()),
+            scion,
         }
+    }
+
+    /// The port to announce at the node over SCION at `node`. Other nodes store peers at the host that asks
+    /// them, and no query can name another, so a peer elsewhere is not announced.
+    pub(super) fn at_scion_node(&self, node: ScionAddr) -> Option<u16> {
+        let host = |addr: ScionAddr| (addr.isd_as, addr.host.ip().to_canonical());
+        let peer = self.scion?;
+        if host(peer) != host(node) {
+            tracing::warn!(%peer, %node, "the DHT names peers at the host of their node alone: this one is \
+                not announced, unless its node runs at its host");
+            return None;
+        }
+        Some(peer.host.port())
     }
 }
 
@@ -122,12 +135,19 @@ mod tests {
             let tcp = tcp.map(|tcp| tcp.parse().unwrap());
             PeerPorts::of(tcp, scion.map(|scion| scion.parse().unwrap()))
         };
-        let of = |v4, v6, scion| PeerPorts { v4, v6, scion };
+        let of = |v4, v6, scion: Option<&str>| {
+            let scion = scion.map(|scion| scion.parse().unwrap());
+            PeerPorts { v4, v6, scion }
+        };
         assert_eq!(ports(None, None), of(None, None, None));
         assert_eq!(ports(Some("0.0.0.0:1"), None), of(Some(1), None, None));
         assert_eq!(ports(Some("[::]:2"), None), of(Some(2), Some(2), None));
         assert_eq!(ports(Some("[::1]:2"), None), of(None, Some(2), None));
         let scion = Some("1-ff00:0:110,10.0.0.1:3");
-        assert_eq!(ports(None, scion), of(None, None, Some(3)));
+        assert_eq!(ports(None, scion), of(None, None, scion));
+        let announced = |node: &str| ports(None, scion).at_scion_node(node.parse().unwrap());
+        assert_eq!(announced("1-ff00:0:110,10.0.0.1:9"), Some(3));
+        assert_eq!(announced("1-ff00:0:110,10.0.0.2:9"), None);
+        assert_eq!(announced("1-ff00:0:111,10.0.0.1:9"), None);
     }
 }

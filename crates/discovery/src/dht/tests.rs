@@ -147,7 +147,7 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
     let ports = PeerPorts {
         v4: Some(44),
         v6: Some(66),
-        scion: Some(7),
+        scion: Some("1-ff00:0:110,10.0.0.1:7".parse().unwrap()),
     };
     let _announced = seeder.search([9; 20], ports, None);
     let families = router.local_addrs().len();

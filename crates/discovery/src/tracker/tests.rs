@@ -8,6 +8,8 @@ use hawser_tracker::message::udp::Form;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 
+mod endless;
+
 use super::*;
 use crate::serve::ServeOptions;
 use crate::testing::{Local, request, response, scripted, wire};

@@ -85,6 +85,10 @@ pub enum Refusal {
     /// The network of the client sends too many requests.
     #[error("too many requests from your network")]
     TooMany,
+    /// The client names a SCION address at another host than the one that it asks from. Nothing proves that
+    /// it is its own.
+    #[error("your SCION address is not stored: it is not at the host that you ask from")]
+    ForeignHost,
 }
 
 /// What has happened since the tracker began, and what there is now.
@@ -102,7 +106,7 @@ pub struct Counters {
     pub not_allowed: u64,
     /// Requests that cannot be read, or whose connection id is invalid.
     pub invalid: u64,
-    /// Announces answered though their peer was not stored, as a bound is reached.
+    /// Announces whose peer was not stored, as a bound is reached or its SCION address is at another host.
     pub not_stored: u64,
     /// Peers forgotten because they announced no more.
     pub expired: u64,

@@ -116,18 +116,30 @@ fn the_port_of_a_client_over_scion_is_the_one_it_listens_at() {
         EVERY,
         &named("1-ff00:0:110,10.0.0.1:8"),
     );
-    // An address that is not its own is not believed.
-    let answer = tracker.announce(
-        "1-ff00:0:110,10.0.0.2:40000",
-        EVERY,
-        &named("1-ff00:0:110,10.0.0.1:9"),
-    );
+    let answer = tracker.announce("1-ff00:0:111,10.0.0.2:1", EVERY, &request(1, 1));
     assert_eq!(
         texts(&answer),
         ["1-ff00:0:110,10.0.0.1:7", "1-ff00:0:110,10.0.0.1:8"]
     );
-    let answer = tracker.announce("1-ff00:0:111,10.0.0.2:1", EVERY, &request(1, 1));
-    assert!(texts(&answer).contains(&"1-ff00:0:110,10.0.0.2:7".to_owned()));
+}
+
+#[test]
+fn a_client_over_scion_is_told_that_an_address_of_another_host_is_not_stored() {
+    let mut tracker = Tracker::new(SwarmOptions::default());
+    let named = |scion: &str| AnnounceRequest {
+        scion: Some(scion.parse().expect("an address")),
+        ..request(1, 7)
+    };
+    for other in ["1-ff00:0:110,10.0.0.1:9", "1-ff00:0:111,10.0.0.2:9"] {
+        let client = Client {
+            addr: "1-ff00:0:110,10.0.0.2:40000".parse().expect("a peer"),
+            reach: EVERY,
+        };
+        let refused = tracker.swarms.announce(client, &named(other), tracker.now);
+        assert_eq!(refused, Err(Refusal::ForeignHost));
+    }
+    let counters = tracker.swarms.counters();
+    assert_eq!((counters.not_stored, counters.peers), (2, 0));
 }
 
 #[test]
@@ -141,7 +153,8 @@ fn a_foreign_scion_host_is_refused_if_wanted() {
             scion: Some("1-ff00:0:110,10.0.0.99:7".parse().expect("an address")),
             ..request(1, 5)
         };
-        tracker.announce("10.0.0.1:1", EVERY, &named);
+        let answer = tracker.announce("10.0.0.1:1", EVERY, &named);
+        assert_eq!(answer.warning.is_some(), same_host);
         let answer = tracker.announce("10.0.0.2:1", EVERY, &request(1, 5));
         let scion = answer.peers.iter().filter(|peer| peer.scion().is_some());
         assert_eq!(scion.count(), given);
@@ -425,6 +438,12 @@ proptest! {
                 PeerAddr::Scion(addr) => ScionAddr::new(addr.isd_as, (addr.host.ip(), 999).into()).into(),
             };
             model.retain(|_, (.., seen)| *seen + lifetime > now);
+            if step.scion && step.claims {
+                // It names another host than its own.
+                let refused = tracker.swarms.announce(Client { addr, reach: EVERY }, &request, now);
+                prop_assert_eq!(refused, Err(Refusal::ForeignHost));
+                continue;
+            }
             let key = (step.torrent, source);
             if step.event == Event::Stopped {
                 model.remove(&key);

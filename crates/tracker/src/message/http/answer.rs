@@ -233,7 +233,109 @@ mod tests {
     use super::*;
     use crate::testing::any_answer;
 
+    /// A value of any shape, as bytes of bencode.
+    fn any_value() -> impl Strategy<Value = Vec<u8>> {
+        let bytes = |bytes: Vec<u8>| Value::Bytes(&bytes).encode();
+        let leaf = prop_oneof![
+            any::<i64>().prop_map(|number| Value::Int(number).encode()),
+            prop_oneof![Just(-1i64), Just(0), Just(65_536), Just(i64::MAX)]
+                .prop_map(|number| Value::Int(number).encode()),
+            // Compact lists of any length, also odd ones.
+            prop::collection::vec(any::<u8>(), 0..80).prop_map(bytes),
+            Just(bytes(b"10.0.0.1".to_vec())),
+        ];
+        let keys = prop::sample::subsequence(vec!["ip", "peer id", "port", "x"], 0..=4);
+        leaf.prop_recursive(3, 40, 6, move |inner| {
+            let list = prop::collection::vec(inner.clone(), 0..6);
+            let list = list.prop_map(|values| [b"l", &values.concat()[..], b"e"].concat());
+            let dict = (keys.clone(), prop::collection::vec(inner, 4));
+            prop_oneof![
+                list,
+                dict.prop_map(|(keys, values)| dictionary(&keys, &values))
+            ]
+        })
+    }
+
+    /// A dictionary of encoded values.
+    fn dictionary(keys: &[&str], values: &[Vec<u8>]) -> Vec<u8> {
+        let entries = keys.iter().zip(values);
+        let entries = entries.flat_map(|(key, value)| [Value::text(key).encode(), value.clone()]);
+        [b"d", &entries.collect::<Vec<_>>().concat()[..], b"e"].concat()
+    }
+
+    const KEYS: [&str; 13] = [
+        "complete",
+        "external ip",
+        "failure reason",
+        "incomplete",
+        "interval",
+        "min interval",
+        "peers",
+        "peers6",
+        "peers_scion",
+        "retry in",
+        "tracker id",
+        "unknown",
+        "warning message",
+    ];
+
+    #[test]
+    fn huge_lists_of_peers_are_cut() {
+        let compact = [10, 0, 0, 1, 1, 1].repeat(150_000);
+        let compact = Value::dict([("peers", Some(Value::Bytes(&compact)))]).encode();
+        let one = Value::dict([
+            ("ip", Some(Value::text("10.0.0.1"))),
+            ("port", Some(Value::Int(1))),
+        ]);
+        let listed = Value::List(vec![one; 30_000]);
+        let listed = Value::dict([("peers", Some(listed))]).encode();
+        for answer in [compact, listed] {
+            assert!(answer.len() <= MAX_ANSWER);
+            let answer = read_answer(&answer).expect("an answer");
+            assert_eq!(answer.peers.len(), MAX_ANSWER_PEERS);
+        }
+        let deep = [&b"d5:peers"[..], &b"l".repeat(MAX_ANSWER - 10)].concat();
+        assert!(matches!(read_answer(&deep), Err(AnswerError::Bencode(_))));
+    }
+
     proptest! {
+        #[test]
+        fn answers_of_every_shape_are_read_or_refused(
+            keys in prop::sample::subsequence(KEYS.to_vec(), 0..=KEYS.len()),
+            values in prop::collection::vec(any_value(), KEYS.len()),
+            whole_interval in 1..1_000_000u32,
+            is_whole: bool,
+        ) {
+            let mut values = values;
+            if is_whole && let Some(at) = keys.iter().position(|key| *key == "interval") {
+                values[at] = Value::Int(whole_interval.into()).encode();
+            }
+            let is_string = |value: &[u8]| value[0].is_ascii_digit();
+            let has = |wanted| keys.iter().zip(&values).find(|(key, _)| **key == wanted);
+            match read_answer(&dictionary(&keys, &values)) {
+                Ok(answer) => {
+                    prop_assert!(answer.peers.len() <= MAX_ANSWER_PEERS);
+                    prop_assert!(answer.peers.iter().all(|peer| peer.is_reachable()));
+                    prop_assert!(answer.warning.is_none_or(|it| it.len() <= 1200));
+                    prop_assert!(answer.tracker_id.is_none_or(|it| it.len() <= MAX_TRACKER_ID));
+                    prop_assert!(answer.interval.is_none_or(|it| it >= Duration::from_secs(1)));
+                    // Odd values beside it do not hide a good one.
+                    if is_whole && has("interval").is_some() {
+                        let expected = Duration::from_secs(whole_interval.into());
+                        prop_assert_eq!(answer.interval, Some(expected));
+                    }
+                }
+                Err(AnswerError::Refused { .. }) => {
+                    prop_assert!(has("failure reason").is_some_and(|(_, it)| is_string(it)));
+                }
+                Err(AnswerError::Shape) => {
+                    let lacks = ["interval", "peers", "peers6", "peers_scion"];
+                    prop_assert!(lacks.iter().all(|key| has(key).is_none()));
+                }
+                Err(error) => prop_assert!(false, "{error}"),
+            }
+        }
+
         #[test]
         fn answers_are_read_back(answer in any_answer(), compact: bool) {
             let written = write_answer(&answer, compact);
