@@ -141,3 +141,24 @@ pub struct Sample {
     /// The same over each path, by fingerprint.
     pub paths: BTreeMap<String, u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_numbers_of_a_report_are_in_one_object() {
+        let written = json!({
+            "name": "data", "info_hash": "ab", "bytes": 7, "listening": null, "listening_tcp": null,
+            "fetched_bytes": 1, "resumed_bytes": 2, "wasted_bytes": 3, "uploaded_bytes": 4,
+            "seconds": 0.5, "check_seconds": 1.5, "cpu_seconds": 2.5, "peak_memory": 5,
+            "goodput_mbit": 3.5, "paths": [], "unused_paths": [],
+        });
+        let report: TransferReport = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(report.transferred.uploaded_bytes, 4);
+        assert_eq!(report.cost.peak_memory, 5);
+        assert_eq!(serde_json::to_value(&report).unwrap(), written);
+    }
+}

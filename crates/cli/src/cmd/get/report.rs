@@ -295,14 +295,6 @@ mod tests {
     }
 
     #[test]
-    fn json_has_all_numbers_in_one_object() {
-        let json = serde_json::to_value(report(0)).unwrap();
-        for name in ["fetched_bytes", "seconds", "cpu_seconds", "goodput_mbit"] {
-            assert!(json[name].is_number(), "{name} in {json}");
-        }
-    }
-
-    #[test]
     fn text_of_a_peer_does_not_move_the_cursor() {
         let mut report = report(0);
         report.unused_paths.push(path(1, "\x1b[2Jgone"));
