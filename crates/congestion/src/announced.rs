@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::resume::Hint;
+
 /// Bytes around a SCION packet between two routers: UDP, IPv4.
 const UNDERLAY: u128 = 28;
 /// The initial window in packets, and in bytes (RFC 9002, 7.2).
@@ -11,6 +13,9 @@ const INITIAL: (u64, u64) = (10, 14_720);
 const INITIAL_SHARE: f64 = 4.0;
 /// Largest first window, in packets.
 const INITIAL_MOST: u64 = 64;
+/// The part of the announced bandwidth that a start relies on: headers below the packets, and what is
+/// lost, take some of it.
+const MARGIN: f64 = 0.97;
 /// The round-trip time before the first measurement.
 pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Growth of the rate in each step of a start: while it is below what is announced, and beyond it.
@@ -46,6 +51,14 @@ impl Announced {
             rtt: measured.or(self.rtt),
             ..self
         }
+    }
+
+    /// What a start may expect of the path.
+    pub(crate) fn hint(&self) -> Option<Hint> {
+        let bandwidth = self.bandwidth.filter(|bandwidth| *bandwidth > 0)?;
+        Some(Hint {
+            bandwidth: MARGIN * bandwidth as f64,
+        })
     }
 
     /// The first window, in bytes: a share of the announced bandwidth-delay product, at least the

@@ -25,8 +25,8 @@
 //!   does: where a queue has grown, each raises the rate in Up by its part of what one flow would, and
 //!   it may build a smaller queue; in ProbeRTT it gives up its part. In Up without a queue it probes
 //!   like any other, and at once where another gave something up.
-//! - Where ASes announce the path's bandwidth, Startup (5.3.1) grows gently beyond it, as CUBIC's
-//!   slow start does.
+//! - Where a hint says what the path carries (see [`resume`](super::resume)), Startup (5.3.1) ends when
+//!   that is reached, and what is beyond is left to probing.
 
 mod losses;
 mod model;
@@ -35,8 +35,9 @@ mod window;
 
 use std::time::{Duration, Instant};
 
+pub(crate) use self::losses::tolerated;
 use self::losses::{Losses, Undo};
-use self::model::{Aggregation, MaxBandwidth};
+use self::model::{Aggregation, EXPECTED, MaxBandwidth};
 use super::announced::{Announced, default_window};
 use super::delivery::Sample;
 use super::round::grown;
@@ -89,7 +90,8 @@ enum BbrState {
 #[derive(Debug, Clone)]
 pub(crate) struct Bbr {
     mtu: u64,
-    known: Announced,
+    /// Bytes per second that a hint makes one expect.
+    expected: Option<f64>,
     state: BbrState,
     window: u64,
     pacing_rate: f64,
@@ -122,6 +124,8 @@ pub(crate) struct Bbr {
     idle_restart: bool,
 
     full_bw_reached: bool,
+    /// Startup has ended with what was expected: there may be more.
+    is_as_expected: bool,
     full_bw_now: bool,
     full_bw: f64,
     full_bw_rounds: u32,
@@ -187,7 +191,9 @@ impl Bbr {
         let rtt = rtt.unwrap_or(Duration::from_millis(1));
         let mut bbr = Self {
             mtu: mtu.into(),
-            known: announced,
+            // More than that has arrived: it is of no use.
+            expected: (announced.hint().map(|hint| hint.bandwidth))
+                .filter(|expected| known.bandwidth < EXPECTED * expected),
             state: BbrState::Startup,
             window: known.window,
             pacing_rate: 0.0,
@@ -214,6 +220,7 @@ impl Bbr {
             window_before_probe_rtt: 0,
             idle_restart: false,
             full_bw_reached: false,
+            is_as_expected: false,
             full_bw_now: false,
             full_bw: 0.0,
             full_bw_rounds: 0,
@@ -281,6 +288,45 @@ impl Bbr {
             min_rtt: (self.min_rtt < Duration::MAX).then_some(self.min_rtt),
             delivered: self.delivered,
         }
+    }
+
+    /// Whether it is in Startup.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.state == BbrState::Startup
+    }
+
+    /// Jumps to `window` bytes, which are spread over the round trip.
+    pub(crate) fn jump(&mut self, window: u64) {
+        if self.state == BbrState::Startup && self.min_rtt < Duration::MAX {
+            self.window = self.window.max(window);
+            let rtt = self.min_rtt.as_secs_f64().max(1e-6);
+            self.pacing_rate = self.pacing_rate.max(self.window as f64 / rtt);
+        }
+    }
+
+    /// Lowers the window to `window` bytes. What is acknowledged of a jump raises it again, and may be
+    /// sent at the rate of what is expected.
+    pub(crate) fn settle(&mut self, window: u64) {
+        self.window = self.window.min(window.max(self.least()));
+        if let Some(expected) = self.expected.filter(|_| self.state == BbrState::Startup) {
+            self.pacing_rate = self.pacing_rate.max(expected);
+        }
+    }
+
+    /// Raises the window to `window` bytes in Startup.
+    pub(crate) fn grow(&mut self, window: u64) {
+        if self.state == BbrState::Startup {
+            self.window = self.window.max(window);
+        }
+    }
+
+    /// Ends Startup with a window of `window` bytes, after a jump that was too much for the path.
+    pub(crate) fn retreat(&mut self, window: u64) {
+        if self.state == BbrState::Startup {
+            self.full_bw_reached = true;
+            self.full_bw_now = true;
+        }
+        self.window = self.window.min(window.max(self.least()));
     }
 
     pub(crate) fn set_mtu(&mut self, mtu: u16) {
@@ -415,12 +461,10 @@ impl Bbr {
         }
     }
 
-    /// The gain of Startup from `bandwidth` on: full up to what is announced, gentle beyond it.
+    /// The gain of Startup from `bandwidth` on: full up to what is expected, and none beyond it.
     fn startup_gain(&self, bandwidth: f64) -> f64 {
-        match self.known.bandwidth {
-            Some(announced) if bandwidth > 0.0 => {
-                (announced as f64 / bandwidth).clamp(UP_GAIN, STARTUP_GAIN)
-            }
+        match self.expected {
+            Some(expected) if bandwidth > 0.0 => (expected / bandwidth).clamp(1.0, STARTUP_GAIN),
             _ => STARTUP_GAIN,
         }
     }

@@ -22,6 +22,8 @@ const PACE: f64 = 1.25;
 pub(crate) struct Cubic {
     mtu: u16,
     known: Announced,
+    /// Bytes per second that the path is expected to carry.
+    expected: Option<f64>,
     window: f64,
     /// The window at the last loss (W_max); `None` before the first.
     plateau: Option<f64>,
@@ -43,6 +45,7 @@ impl Cubic {
         Self {
             mtu,
             known,
+            expected: known.hint().map(|hint| hint.bandwidth),
             window: known.initial_window(mtu.into()) as f64,
             plateau: None,
             phase: Phase::SlowStart(SlowStart::default()),
@@ -61,6 +64,42 @@ impl Cubic {
         self.recovery = Some(now);
     }
 
+    /// Jumps to `window` bytes, and goes on with slow start.
+    pub(crate) fn jump(&mut self, window: u64) {
+        self.window = (window as f64).max(self.window);
+        if !self.is_starting() {
+            self.phase = Phase::SlowStart(SlowStart::default());
+        }
+    }
+
+    /// Lowers the window to `window` bytes.
+    pub(crate) fn settle(&mut self, window: u64) {
+        self.window = self.window.min((window as f64).max(self.least()));
+    }
+
+    /// Raises the window to `window` bytes in slow start.
+    pub(crate) fn grow(&mut self, window: u64) {
+        let (expected, rtt) = (self.expected, self.rounds.min);
+        if let (true, Some(expected), Some(rtt)) = (self.is_starting(), expected, rtt) {
+            let most = expected * rtt.as_secs_f64();
+            self.window = self.window.max(most.min(window as f64));
+        }
+    }
+
+    /// Ends slow start with a window of `window` bytes, after a jump that was too much for the path.
+    pub(crate) fn retreat(&mut self, now: Instant, window: u64) {
+        self.resume(now, window);
+    }
+
+    /// Grows by slow start up to `window` bytes.
+    pub(crate) fn recover(&mut self, window: u64) {
+        let window = window as f64;
+        if window > self.window {
+            self.plateau = None;
+            self.phase = Phase::SlowStart(SlowStart::up_to(window));
+        }
+    }
+
     /// Records an acknowledgement while another controller is at work.
     pub(crate) fn observe(&mut self, now: Instant, sent: Instant, bytes: u64) {
         self.rounds.acked(now, sent, bytes);
@@ -76,7 +115,11 @@ impl Cubic {
     pub(crate) fn pacing_rate(&self) -> Option<f64> {
         let rtt = self.rounds.smoothed.or(self.known.rtt);
         let rtt = rtt.filter(|rtt| !rtt.is_zero())?;
-        Some(PACE * self.window / rtt.as_secs_f64())
+        let even = self.window / rtt.as_secs_f64();
+        let expected = self.expected.filter(|_| self.is_starting());
+        // Until losses show how short the queue is, no more than what the path is expected to carry.
+        let most = expected.map_or(f64::INFINITY, |expected| expected.max(even));
+        Some((PACE * even).min(most))
     }
 
     /// The first window, in bytes.
@@ -115,12 +158,11 @@ impl Cubic {
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
             return;
         }
-        let mtu = f64::from(self.mtu);
+        let (mtu, expected) = (f64::from(self.mtu), self.expected);
         match &mut self.phase {
             Phase::SlowStart(_) if app_limited => {}
             Phase::SlowStart(start) => {
-                let announced = self.known.bandwidth;
-                match start.step(&self.rounds, new_round, self.window, bytes, announced) {
+                match start.step(&self.rounds, new_round, self.window, bytes, expected) {
                     Some(more) => self.window += more,
                     None => {
                         let window = self.window;
@@ -174,7 +216,12 @@ impl Cubic {
             return (self.window * MIN_BETA, self.window);
         };
         let empty = rate * min.as_secs_f64();
-        let window = empty.clamp(self.window * START_KEPT, self.window * MIN_BETA);
+        // What the path is expected to carry is reached by less than a doubling.
+        let (least, most) = match self.expected {
+            Some(expected) if self.window >= expected * min.as_secs_f64() => (MIN_BETA, MAX_BETA),
+            _ => (START_KEPT, MIN_BETA),
+        };
+        let window = empty.clamp(self.window * least, self.window * most);
         let plateau = (rate * rtt.as_secs_f64()).clamp(window, self.window);
         (window, plateau)
     }

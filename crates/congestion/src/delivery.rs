@@ -94,6 +94,11 @@ impl Delivery {
         self.delivered
     }
 
+    /// Bytes lost so far.
+    pub(crate) fn lost_so_far(&self) -> u64 {
+        self.lost
+    }
+
     /// Bytes in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight

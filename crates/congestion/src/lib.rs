@@ -10,7 +10,8 @@
 //! [`Coupling`] finds out which subflows of a host share links, and what they may take of each other.
 //!
 //! The life of a rate control. It begins in slow start, or what its algorithm has in its place, with a
-//! first window or rate that may be larger where the path announces what it holds. The subflow that owns it
+//! first window or rate that may be larger where the path announces what it holds; CUBIC and BBR jump to
+//! half of that once something is acknowledged (careful resume, `resume`). The subflow that owns it
 //! reports each packet sent, acknowledged and lost and the end of each acknowledgement, and asks for rate
 //! and window after that. CUBIC then avoids congestion; BBR drains, cruises, probes and looks for the
 //! shortest round-trip time by turns; PCC compares rates in intervals. A connection that may choose goes
@@ -35,6 +36,7 @@ mod line;
 mod monitor;
 mod pcc;
 mod quantum;
+mod resume;
 mod round;
 mod slow_start;
 mod start;

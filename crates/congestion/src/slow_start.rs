@@ -1,4 +1,4 @@
-//! Slow start: HyStart++ (RFC 9406), with slower growth beyond the announced bandwidth of a path.
+//! Slow start: HyStart++ (RFC 9406), with slower growth beyond the bandwidth that is expected of a path.
 
 use std::time::Duration;
 
@@ -6,9 +6,10 @@ use super::round::{Rounds, grown};
 
 /// Gentle growth is a quarter of slow start's (RFC 9406, 4.3), which overshoots a queue by little.
 const GENTLE: f64 = 4.0;
-/// Divisor beyond the announced bandwidth. A quarter would still overshoot the short queue of a
-/// long path, because its effect on the queue shows a round trip later.
-const BEYOND: f64 = 8.0;
+/// Divisors beyond the expected bandwidth, in the first round and in later ones, where it halves with
+/// each. A quarter would still overshoot the short queue of a long path, because its effect on the queue
+/// shows a round trip later; so would an eighth where the expectation is right.
+const BEYOND: (u32, u32) = (64, 8);
 /// Rounds of gentle growth until slow start is over (RFC 9406, 4.3).
 const CSS_ROUNDS: u32 = 5;
 
@@ -16,8 +17,8 @@ const CSS_ROUNDS: u32 = 5;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SlowStart {
     gentle: Option<Gentle>,
-    /// The window has reached the announced bandwidth-delay product.
-    beyond: bool,
+    /// Rounds since the window has reached the expected bandwidth-delay product.
+    beyond: Option<u32>,
     /// The window at which slow start ends in any case.
     end: Option<f64>,
 }
@@ -41,30 +42,32 @@ impl SlowStart {
     }
 
     /// Returns by how many bytes the window grows after `bytes` of `window` are acknowledged;
-    /// `None` when slow start is over. `new_round`: a round begins with them. `announced` is the
-    /// path's announced bandwidth, in bytes per second.
+    /// `None` when slow start is over. `new_round`: a round begins with them. `expected` is what
+    /// the path is expected to carry, in bytes per second.
     pub(crate) fn step(
         &mut self,
         rounds: &Rounds,
         new_round: bool,
         window: f64,
         bytes: u64,
-        announced: Option<u64>,
+        expected: Option<f64>,
     ) -> Option<f64> {
         if self.end.is_some_and(|end| window >= end) {
             return None;
         }
         let bytes = bytes as f64;
         let grown = |since| rounds.present().is_some_and(|now| grown(since, now));
-        if let (Some(announced), Some(min)) = (announced, rounds.min)
-            && window >= announced as f64 * min.as_secs_f64()
+        if let (Some(expected), Some(min)) = (expected, rounds.min)
+            && window >= expected * min.as_secs_f64()
         {
-            self.beyond = true;
+            self.beyond.get_or_insert(0);
         }
-        if self.beyond {
+        if let Some(passed) = &mut self.beyond {
+            *passed += u32::from(new_round);
+            let divisor = BEYOND.0.checked_shr(*passed).unwrap_or(0).max(BEYOND.1);
             return match rounds.min {
                 Some(min) if grown(min) => None,
-                _ => Some(bytes / BEYOND),
+                _ => Some(bytes / f64::from(divisor)),
             };
         }
         match &mut self.gentle {

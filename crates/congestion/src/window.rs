@@ -4,10 +4,9 @@
 //!
 //! - Where ASes announce the path's bandwidth, slow start grows gently once the window reaches the
 //!   announced bandwidth-delay product: doubling beyond it would fill the queue and lose up to a
-//!   window of packets. An announcement only slows that growth: a false one costs time and nothing
-//!   else.
-//! - Where they announce its latency too, the first window is a part of that product, so that a
-//!   long path is full some round trips earlier; a false announcement allows at most 64 packets.
+//!   window of packets.
+//! - Where they announce its latency too, the first window is a part of that product, at most 64
+//!   packets, so that a slower path is full a round trip earlier.
 //! - After a loss the window is cut to what the path holds without its queue, within bounds (the
 //!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
 //!   is shorter than 0.43 of the round trip.
@@ -22,7 +21,8 @@ use super::bbr::{Bbr, Known};
 use super::choice::{Congestion, CongestionState, Evidence};
 use super::control::RateControl;
 use super::cubic::Cubic;
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Sample};
+use super::resume::{Order, Resume, Seen};
 
 /// CUBIC, BBR, or the one of them that suits the path.
 ///
@@ -41,6 +41,7 @@ pub struct WindowControl {
     before: Option<Cubic>,
     delivery: Delivery,
     evidence: Evidence,
+    resume: Resume,
     /// The last delivery rate that shows what the path carries, in bytes per second.
     bandwidth: f64,
     random: fastrand::Rng,
@@ -70,6 +71,7 @@ impl WindowControl {
             before: None,
             delivery: Delivery::default(),
             evidence: Evidence::default(),
+            resume: Resume::new(announced.hint()),
             bandwidth: 0.0,
             random: fastrand::Rng::with_seed(seed),
             app_limited: false,
@@ -157,6 +159,50 @@ impl WindowControl {
         if let Some(bbr) = &mut self.bbr {
             bbr.acked(now, &sample, self.delivery.delivered());
         }
+        self.resume(now, &sample, app_limited);
+    }
+
+    /// Lets the start jump, settle or retreat, as an acknowledgement suggests.
+    fn resume(&mut self, now: Instant, sample: &Sample, app_limited: bool) {
+        let Some(min_rtt) = self.cubic.rounds().min else {
+            return;
+        };
+        let seen = Seen {
+            delivered: self.delivery.delivered(),
+            lost: self.delivery.lost_so_far(),
+            in_flight: self.delivery.in_flight(),
+            acked: sample.acked,
+            prior: sample.prior,
+            rtt: sample.rtt,
+            min_rtt,
+            window: Self::window(self),
+            packet: self.mtu.into(),
+            app_limited,
+        };
+        let is_starting = match &self.bbr {
+            Some(bbr) => bbr.is_starting(),
+            None => self.cubic.is_starting(),
+        };
+        if !is_starting && !self.resume.is_jumping() {
+            self.resume.end();
+        }
+        let Some(order) = self.resume.acked(&seen) else {
+            return;
+        };
+        tracing::debug!(?order, window = seen.window, "the start is resumed");
+        match (order, &mut self.bbr) {
+            (Order::Jump(window), Some(bbr)) => bbr.jump(window),
+            (Order::Jump(window), None) => self.cubic.jump(window),
+            (Order::Settle(window), Some(bbr)) => bbr.settle(window),
+            (Order::Settle(window), None) => self.cubic.settle(window),
+            (Order::Grow(window), Some(bbr)) => bbr.grow(window),
+            (Order::Grow(window), None) => self.cubic.grow(window),
+            (Order::Retreat(window), Some(bbr)) => bbr.retreat(window),
+            (Order::Retreat(window), None) => self.cubic.retreat(now, window),
+            // It has a bandwidth to go by.
+            (Order::Recover(_), Some(_)) => {}
+            (Order::Recover(window), None) => self.cubic.recover(window),
+        }
     }
 
     /// Handles the loss of packet `number`.
@@ -176,6 +222,13 @@ impl WindowControl {
         is_persistent: bool,
         is_ecn: bool,
     ) {
+        if self.resume.is_jumping() && !is_persistent && !is_ecn {
+            // Whether it is too much is judged with the next acknowledgement.
+            return;
+        }
+        if self.bbr.is_none() || is_persistent || is_ecn {
+            self.resume.end();
+        }
         let starting = self.bbr.is_none() && !is_persistent && self.cubic.is_starting();
         match &mut self.bbr {
             Some(bbr) if is_persistent => bbr.persistent_congestion(),
@@ -228,6 +281,9 @@ impl WindowControl {
             min_rtt: self.cubic.rounds().min,
             delivered: self.delivery.delivered(),
         };
+        if !self.resume.is_jumping() {
+            self.resume = Resume::new(self.announced.hint());
+        }
         let random = self.random.fork();
         self.bbr = Some(Bbr::new(now, self.mtu, self.announced, known, random));
     }

@@ -87,12 +87,18 @@ impl Bbr {
     }
 }
 
+/// Bytes of `sent` that may be lost, in packets of `packet` bytes: a part of them, and what chance adds
+/// to it.
+pub(crate) fn tolerated(sent: u64, packet: u64) -> f64 {
+    let part = LOSS_THRESHOLD * sent as f64;
+    part + CHANCE * (part * packet as f64).sqrt()
+}
+
 impl Bbr {
     /// Bytes of `sent` that may be lost without a reaction (5.5.10.2): a part of them, and what chance
     /// adds to it.
     pub(super) fn tolerated(&self, sent: u64) -> f64 {
-        let part = LOSS_THRESHOLD * sent as f64;
-        part + CHANCE * (part * self.mtu as f64).sqrt()
+        tolerated(sent, self.mtu)
     }
 
     /// Whether `lost` of `sent` bytes are more than chance.

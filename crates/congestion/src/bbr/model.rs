@@ -15,6 +15,8 @@ const CONFIRMS: u32 = 32;
 /// Growth of the bandwidth in a round below which it is full, and after how many rounds (5.3.1.2).
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
+/// The part of the expected bandwidth with which Startup ends.
+pub(super) const EXPECTED: f64 = 0.95;
 /// Runs of lost packets in a round from which on they end Startup (5.3.1.3).
 const STARTUP_RUNS: u32 = 6;
 /// Rounds after which Drain ends in any case (5.3.2).
@@ -191,6 +193,12 @@ impl Bbr {
             self.long_window = holds.max(self.latest_delivered);
             self.full_bw_reached = true;
             self.full_bw_now = true;
+        }
+        let expected = self.expected.filter(|_| self.state == BbrState::Startup);
+        if expected.is_some_and(|expected| self.max_bw.get() >= EXPECTED * expected) {
+            self.full_bw_reached = true;
+            self.full_bw_now = true;
+            self.is_as_expected = true;
         }
         if self.state == BbrState::Startup && self.full_bw_reached {
             self.enter(BbrState::Drain);

@@ -9,6 +9,8 @@ use crate::round::grown;
 /// Time between two probes: at least this, and a random part of as much again as the second.
 const WAIT: Duration = Duration::from_secs(2);
 const MORE_WAIT: Duration = Duration::from_secs(1);
+/// Round trips until the first probe where Startup has ended with what was expected.
+const EXPECTED_ROUNDS: u32 = 4;
 /// Rounds between two probes at most, so that flows of Reno get their share (5.3.3.5.3).
 const MAX_PROBE_ROUNDS: u64 = 62;
 /// Doublings of the growth of the long-term window, at most.
@@ -134,6 +136,11 @@ impl Bbr {
         self.rounds_since_probe = self.random.u64(0..2);
         self.most_rounds = MAX_PROBE_ROUNDS + self.random.u64(0..2);
         self.probe_wait = WAIT + MORE_WAIT.mul_f64(self.random.f64());
+        if std::mem::take(&mut self.is_as_expected) {
+            self.probe_wait = self
+                .probe_wait
+                .min(self.min_rtt.saturating_mul(EXPECTED_ROUNDS));
+        }
         self.cycle_at = now;
         self.stopping = true;
         self.start_round();

@@ -43,8 +43,8 @@ fn a_larger_first_window_is_ahead() {
     let known = cubic(FAR, announcing(Some(2_250_000), Some(FAR.rtt)), 3);
     let unknown = one(Some(2_250_000), 3);
     let ahead = known.arrived[29] - unknown.arrived[29];
-    // Two round trips of the link's rate.
-    assert!(ahead as f64 > FAR.rate * 0.35, "{ahead}");
+    // Both jump once something is acknowledged.
+    assert!(ahead > 0, "{ahead}");
     assert!(known.lost < 60, "{}", known.lost);
 }
 
@@ -53,8 +53,9 @@ fn a_false_announcement_costs_seconds_at_most() {
     let low = one(Some(FAR.rate as u64 / 10), 20);
     let low = share(&low, FAR.rate, 9.0, 20.0);
     assert!(low > 0.99, "{low}");
-    let (high, none) = (one(Some(FAR.rate as u64 * 10), 20), one(None, 20));
-    assert_eq!(high.arrived, none.arrived);
+    let high = one(Some(FAR.rate as u64 * 10), 20);
+    let high = share(&high, FAR.rate, 9.0, 20.0);
+    assert!(high > 0.9, "{high}");
     let nothing = one(Some(0), 20);
     assert!(share(&nothing, FAR.rate, 16.0, 20.0) > 0.95);
 }

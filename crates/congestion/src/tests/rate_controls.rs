@@ -215,6 +215,45 @@ fn bbr_that_comes_late_leaves_cubic_its_share() {
 }
 
 #[test]
+fn an_announced_rate_is_reached_in_four_round_trips() {
+    // With a queue of 5 ms, which any overshoot fills.
+    let link = Link {
+        queue: 5 * MS,
+        ..FAR
+    };
+    for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
+        let announced = announcing(Some(link.rate as u64), Some(link.rtt));
+        let mut senders = [Sender::new(algorithm, announced, 1)];
+        run(link, &mut senders, Duration::from_secs(1), 1);
+        let one = &senders[0];
+        // Four round trips are 0.78 s.
+        let share = share(one, link.rate, 0.8, 1.0);
+        assert!(share > 0.9, "{algorithm}: {share}");
+        assert!(one.lost * 50 < one.sent, "{algorithm}: {}", one.lost);
+    }
+}
+
+#[test]
+fn a_jump_leaves_others_their_share() {
+    let announced = announcing(Some(NEAR.rate as u64), Some(NEAR.rtt));
+    for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
+        let late = Sender::new(algorithm, announced, 1);
+        let mut senders = [
+            Sender::new(Algorithm::Cubic, Announced::default(), 2),
+            late.active([5000 * MS..Duration::MAX]),
+        ];
+        run(NEAR, &mut senders, Duration::from_secs(40), 1);
+        let [one, late] = [0, 1].map(|at| share(&senders[at], NEAR.rate, 15.0, 40.0));
+        // CUBIC that comes late and has to double its rate has 1.9 times the share here.
+        assert!(
+            (0.4..3.0).contains(&(late / one)),
+            "{algorithm}: {one} {late}"
+        );
+        assert!(one + late > 0.95, "{algorithm}: {one} {late}");
+    }
+}
+
+#[test]
 fn what_becomes_free_is_taken() {
     let link = Link {
         change: Some((10_000 * MS, 20_000 * MS, NEAR.rate / 2.0)),

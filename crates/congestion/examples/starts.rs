@@ -1,0 +1,172 @@
+//! Prints how a transfer starts on a link of its own, on virtual time: round trips until it fills the
+//! link, and what is lost on the way.
+//!
+//! `cargo run --release -p hawser-congestion --example starts [-- SEEDS [bulk|quic...]]`
+//!
+//! Each figure is a median over the seeds: the round trips from the first packet until a round trip
+//! begins in which 90 % of what the link carries is acknowledged, and the part of the packets that is
+//! lost until two round trips after that one, less what is lost at random, in percent. `-`: not within
+//! 4 seconds and 20 round trips. The last column is the part of the link that is used in the 20 round
+//! trips (at least 2 seconds) after the 90 %.
+#![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
+
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../src/tests/bottleneck.rs"]
+mod bottleneck;
+
+use std::time::{Duration, Instant};
+
+use hawser_congestion::{Algorithm, Announced, Congestion, RateControl, WindowControl};
+
+use self::bottleneck::{Link, PACKET, Sender, run_network};
+
+const MS: Duration = Duration::from_millis(1);
+/// Interval of observations.
+const STEP: Duration = Duration::from_millis(10);
+/// Bytes per second of 1 Mbit/s.
+const MEGABIT: f64 = 125e3;
+/// The part of the link that counts as full.
+const FULL: f64 = 0.9;
+
+/// Who sends: the protocols differ in their rate control and in how often they acknowledge.
+#[derive(Clone, Copy, PartialEq)]
+enum Protocol {
+    Bulk,
+    Quic,
+}
+
+impl Protocol {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Quic => "quic",
+        }
+    }
+
+    fn acks(self) -> Option<Duration> {
+        match self {
+            Self::Bulk => None,
+            Self::Quic => Some(Duration::from_micros(100)),
+        }
+    }
+
+    fn control(self, announced: Announced, seed: u64) -> Box<dyn RateControl> {
+        let now = Instant::now();
+        match self {
+            Self::Bulk => Algorithm::Auto.start(now, PACKET, announced, seed),
+            Self::Quic => {
+                let (mtu, auto) = (PACKET as u16, Congestion::Auto);
+                Box::new(WindowControl::new(now, mtu, announced, auto, seed))
+            }
+        }
+    }
+}
+
+/// What was seen of a start.
+struct Start {
+    /// Round trips until the link was full.
+    rounds: f64,
+    /// The part of the packets lost until then, beyond what is lost at random.
+    lost: f64,
+    /// The part of the link used after that.
+    used: f64,
+}
+
+/// Runs a start over `link`, with what is `announced` as bandwidth in bytes per second.
+fn start(protocol: Protocol, link: Link, announced: Option<f64>, seed: u64) -> Start {
+    let announced = Announced {
+        bandwidth: announced.map(|rate| rate as u64),
+        rtt: Some(link.rtt),
+    };
+    let after = (20 * link.rtt).max(Duration::from_secs(2));
+    let length = Duration::from_secs(4) + 20 * link.rtt + after;
+    let mut senders = [Sender::with(protocol.control(announced, seed))];
+    let mut samples: Vec<(u64, u64, u64)> = Vec::new();
+    run_network(&[link], &mut senders, length, seed, |_, all| {
+        samples.push((all[0].delivered(), all[0].sent, all[0].lost));
+    });
+    let steps = |time: Duration| (time.as_secs_f64() / STEP.as_secs_f64()).round() as usize;
+    let carries = link.rate * (1.0 - link.loss);
+    let part = |from: usize, length: usize| {
+        let bytes = samples[from + length].0 - samples[from].0;
+        bytes as f64 / (carries * length as f64 * STEP.as_secs_f64())
+    };
+    let round = steps(link.rtt);
+    let last = samples.len() - 1 - steps(after) - 3 * round;
+    let full = (0..last).find(|from| part(*from, round) >= FULL);
+    let Some(full) = full else {
+        let (_, sent, lost) = samples[last];
+        return Start {
+            rounds: f64::INFINITY,
+            lost: lost as f64 / sent as f64 - link.loss,
+            used: part(last - steps(after), steps(after)),
+        };
+    };
+    let (_, sent, lost) = samples[full + 3 * round];
+    Start {
+        rounds: full as f64 / round as f64,
+        lost: lost as f64 / sent as f64 - link.loss,
+        used: part(full, steps(after)),
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let seeds: u64 = arguments.next().map_or(3, |arg| arg.parse().unwrap());
+    let named: Vec<String> = arguments.collect();
+    let hints = [
+        ("nothing", None),
+        ("its rate", Some(1.0)),
+        ("a tenth", Some(0.1)),
+        ("tenfold", Some(10.0)),
+    ];
+    for protocol in [Protocol::Bulk, Protocol::Quic] {
+        if !named.is_empty() && !named.iter().any(|name| name == protocol.name()) {
+            continue;
+        }
+        println!("\n{}: round trips, % lost, % used after", protocol.name());
+        print!("{:>7} {:>7} {:>7} {:>6}", "Mbit/s", "rtt", "queue", "loss");
+        hints.iter().for_each(|(hint, _)| print!("{hint:>20}"));
+        println!();
+        for (rtt, mbit) in [20, 194]
+            .map(|rtt| [20, 100, 1000].map(|mbit| (rtt, mbit)))
+            .concat()
+        {
+            for (queue, loss) in [5, 100]
+                .map(|queue| [0.0, 1e-3, 1e-2].map(|loss| (queue, loss)))
+                .concat()
+            {
+                let link = Link {
+                    rate: f64::from(mbit) * MEGABIT,
+                    rtt: rtt * MS,
+                    queue: queue * MS,
+                    loss,
+                    acks: protocol.acks(),
+                    change: None,
+                };
+                print!("{mbit:>7} {rtt:>7} {queue:>7} {:>6}", loss * 100.0);
+                for (_, hint) in hints {
+                    let hint = hint.map(|factor: f64| factor * link.rate);
+                    let starts: Vec<_> = (0..seeds)
+                        .map(|seed| start(protocol, link, hint, seed))
+                        .collect();
+                    let figure = |of: fn(&Start) -> f64| median(starts.iter().map(of).collect());
+                    let rounds = figure(|one| one.rounds);
+                    let rounds = match rounds.is_finite() {
+                        true => format!("{rounds:.1}"),
+                        false => "-".into(),
+                    };
+                    let lost = 100.0 * figure(|one| one.lost);
+                    let used = 100.0 * figure(|one| one.used);
+                    print!("{:>20}", format!("{rounds} {lost:.1} {used:.0}"));
+                }
+                println!();
+            }
+        }
+    }
+}

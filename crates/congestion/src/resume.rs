@@ -1,0 +1,409 @@
+//! Careful resume (draft-ietf-tsvwg-careful-resume): a sender that has reason to expect what a path
+//! carries jumps to a part of that, and finds out before it relies on it.
+//!
+//! The reason is a *hint*: the bandwidth that the ASes on the path announce, less a margin. The phases
+//! are the draft's:
+//!
+//! - *Reconnaissance*: the first flight, until something of it is acknowledged. While too much of it is
+//!   lost, or the application has less to send than the window allows, the hint is not used.
+//! - *Unvalidated*: half of what the hint says is sent in one round trip, paced.
+//! - *Validating*: the first packet of the jump is acknowledged. The window is what is in flight, and
+//!   grows up to the hint, until all packets of the jump are acknowledged, and those of the round trip
+//!   after it.
+//! - *Safe Retreat*: packets were lost, or wait in a queue. The window falls to a part of what the path
+//!   has carried since the jump, and the start is over. Once all packets of the jump are acknowledged or
+//!   lost, the window may grow to that part of all that was carried.
+//! - *Normal*: the rate control is left alone.
+//!
+//! It differs from the draft in these points:
+//!
+//! - Losses are too many only where they exceed 2 % by more than chance, as for BBR. A path that loses
+//!   0.1 % at random would never see a jump of a thousand packets through.
+//! - A queue that grows after the jump is a reason to retreat, too, but to nine tenths of what the path
+//!   has carried: it is full.
+//! - In Validating the window grows by twice as much as in slow start, since packets are paced for the
+//!   hint: acknowledgements that come in few batches would leave a part of the link idle.
+
+use std::time::Duration;
+
+use super::bbr::tolerated;
+use super::round::grown;
+
+/// The part of the hint to which a sender jumps (the draft's 3.2: at most half).
+const JUMP: f64 = 0.5;
+/// The part that is left of what the path has carried when packets are lost (the draft's 3.4), and when
+/// they wait in a queue, which shows that the path is full.
+const AFTER_LOSSES: f64 = 0.5;
+const WITH_QUEUE: f64 = 0.9;
+/// Longest jump, in bytes: half of the largest window that receivers here give.
+const MAX_JUMP: f64 = (128u64 << 20) as f64;
+/// To how many times the hint the window grows early: acknowledgements that come in batches leave a part
+/// of it unused.
+const GROW: f64 = 1.25;
+
+/// What a path is expected to carry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hint {
+    /// Bytes per second.
+    pub(crate) bandwidth: f64,
+}
+
+impl Hint {
+    /// What a path with a round-trip time of `rtt` holds at this bandwidth, in bytes.
+    pub(crate) fn holds(&self, rtt: Duration) -> f64 {
+        self.bandwidth * rtt.as_secs_f64()
+    }
+}
+
+/// The state of a sender that may have a hint.
+#[derive(Debug, Clone)]
+pub(crate) struct Resume {
+    hint: Option<Hint>,
+    phase: Phase,
+    /// Bytes delivered, lost, and in flight when it jumped.
+    delivered: u64,
+    lost: u64,
+    in_flight: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    Reconnaissance,
+    Unvalidated,
+    /// Packets sent until this much was delivered are of the jump; if `is_last`, of the round in which the
+    /// window has grown.
+    Validating {
+        end: u64,
+        is_last: bool,
+    },
+    /// So are these.
+    Retreat {
+        end: u64,
+        kept: f64,
+    },
+    Normal,
+}
+
+/// What the rate control is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Raise the window to this many bytes, spread over a round trip.
+    Jump(u64),
+    /// Lower the window to this many bytes, which are used.
+    Settle(u64),
+    /// Raise the window to this many bytes.
+    Grow(u64),
+    /// The start is over: lower the window to this many bytes.
+    Retreat(u64),
+    /// All packets of the jump are acknowledged or lost: the window may grow to this many bytes at once,
+    /// which the path has shown to hold.
+    Recover(u64),
+}
+
+/// What an acknowledgement shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// Bytes delivered and lost so far, and in flight now.
+    pub(crate) delivered: u64,
+    pub(crate) lost: u64,
+    pub(crate) in_flight: u64,
+    /// Bytes that this acknowledgement covers first.
+    pub(crate) acked: u64,
+    /// Bytes that were delivered when its newest packet was sent.
+    pub(crate) prior: u64,
+    /// The round-trip time of its newest packet, and the shortest.
+    pub(crate) rtt: Duration,
+    pub(crate) min_rtt: Duration,
+    /// The window, and a full packet, in bytes.
+    pub(crate) window: u64,
+    pub(crate) packet: u64,
+    /// The application has less to send than the window allows.
+    pub(crate) app_limited: bool,
+}
+
+impl Resume {
+    /// A sender that has not sent anything yet.
+    pub(crate) fn new(hint: Option<Hint>) -> Self {
+        Self {
+            hint,
+            phase: Phase::Reconnaissance,
+            delivered: 0,
+            lost: 0,
+            in_flight: 0,
+        }
+    }
+
+    /// Whether packets of a jump are on their way.
+    pub(crate) fn is_jumping(&self) -> bool {
+        !matches!(self.phase, Phase::Reconnaissance | Phase::Normal)
+    }
+
+    /// Ends it: the rate control has lost too much, or is another one from now on.
+    pub(crate) fn end(&mut self) {
+        self.phase = Phase::Normal;
+    }
+
+    /// Handles an acknowledgement.
+    pub(crate) fn acked(&mut self, seen: &Seen) -> Option<Order> {
+        match self.phase {
+            Phase::Normal => None,
+            Phase::Reconnaissance => self.jump(seen),
+            Phase::Retreat { end, kept } if seen.prior >= end => {
+                self.phase = Phase::Normal;
+                Some(Order::Recover(self.part_of_pipe(seen, kept)))
+            }
+            Phase::Retreat { .. } => None,
+            Phase::Unvalidated | Phase::Validating { .. } if let Some(kept) = self.kept(seen) => {
+                let end = seen.delivered;
+                self.phase = Phase::Retreat { end, kept };
+                Some(Order::Retreat(self.part_of_pipe(seen, kept)))
+            }
+            Phase::Unvalidated if seen.prior >= self.delivered => {
+                let end = seen.delivered;
+                self.phase = Phase::Validating {
+                    end,
+                    is_last: false,
+                };
+                let used = seen.in_flight.max(self.pipe(seen));
+                Some(Order::Settle(used.saturating_add(seen.acked)))
+            }
+            Phase::Validating { end, is_last } if seen.prior >= end => {
+                self.phase = match is_last {
+                    true => Phase::Normal,
+                    false => Phase::Validating {
+                        end: seen.delivered,
+                        is_last: true,
+                    },
+                };
+                None
+            }
+            Phase::Validating { is_last: false, .. } => self.grow(seen),
+            Phase::Validating { .. } | Phase::Unvalidated => None,
+        }
+    }
+
+    fn jump(&mut self, seen: &Seen) -> Option<Order> {
+        let hint = self.hint?;
+        let window = (JUMP * hint.holds(seen.min_rtt)).min(MAX_JUMP);
+        // All of a flight that is not acknowledged yet may still be lost, too.
+        let too_much = is_too_much(seen.lost, seen.delivered + seen.lost, seen.packet);
+        if window <= seen.window as f64 {
+            self.phase = Phase::Normal;
+            return None;
+        }
+        if seen.app_limited || too_much {
+            return None;
+        }
+        (self.delivered, self.lost) = (seen.delivered, seen.lost);
+        self.in_flight = seen.in_flight;
+        self.phase = Phase::Unvalidated;
+        Some(Order::Jump(window as u64))
+    }
+
+    /// Each packet of the jump that arrives lets two more be sent than the start would, up to what the
+    /// hint says. They are paced, so that this makes up for acknowledgements that come in few batches.
+    fn grow(&self, seen: &Seen) -> Option<Order> {
+        let most = (GROW * self.hint?.holds(seen.min_rtt)).min(2.0 * MAX_JUMP) as u64;
+        let window = most.min(seen.window.saturating_add(2 * seen.acked));
+        (window > seen.window).then_some(Order::Grow(window))
+    }
+
+    /// The part that is left of what the path has carried, if what is sent is more than it carries.
+    fn kept(&self, seen: &Seen) -> Option<f64> {
+        let lost = seen.lost - self.lost;
+        if is_too_much(lost, self.pipe(seen) + lost, seen.packet) {
+            return Some(AFTER_LOSSES);
+        }
+        // Acknowledgements of the few packets before the jump may have waited for company.
+        let waits = seen.prior >= self.delivered && grown(seen.min_rtt, seen.rtt);
+        waits.then_some(WITH_QUEUE)
+    }
+
+    /// What the path has shown to hold: what was in flight before the jump, and what was delivered since.
+    fn pipe(&self, seen: &Seen) -> u64 {
+        self.in_flight + (seen.delivered - self.delivered)
+    }
+
+    fn part_of_pipe(&self, seen: &Seen, kept: f64) -> u64 {
+        (kept * self.pipe(seen) as f64) as u64
+    }
+}
+
+fn is_too_much(lost: u64, of: u64, packet: u64) -> bool {
+    lost as f64 > tolerated(of, packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: u64 = 1300;
+    const RTT: Duration = Duration::from_millis(100);
+    /// 8 Mbit/s: the path holds 100 kB.
+    const HINT: Hint = Hint { bandwidth: 1e6 };
+
+    fn seen() -> Seen {
+        Seen {
+            delivered: 10 * PACKET,
+            lost: 0,
+            in_flight: 10 * PACKET,
+            acked: PACKET,
+            prior: 0,
+            rtt: RTT,
+            min_rtt: RTT,
+            window: 13_000,
+            packet: PACKET,
+            app_limited: false,
+        }
+    }
+
+    /// A sender that has jumped.
+    fn jumped() -> Resume {
+        let mut resume = Resume::new(Some(HINT));
+        assert_eq!(resume.acked(&seen()), Some(Order::Jump(50_000)));
+        assert!(resume.is_jumping());
+        resume
+    }
+
+    /// Of packets that were sent after the jump.
+    fn validating() -> Seen {
+        Seen {
+            delivered: 21 * PACKET,
+            in_flight: 38 * PACKET,
+            prior: 10 * PACKET,
+            window: 50_000,
+            ..seen()
+        }
+    }
+
+    #[test]
+    fn a_jump_that_arrives_is_kept_and_grows_to_the_hint() {
+        let mut resume = jumped();
+        let used = 38 * PACKET + PACKET;
+        assert_eq!(resume.acked(&validating()), Some(Order::Settle(used)));
+        let later = Seen {
+            delivered: 22 * PACKET,
+            ..validating()
+        };
+        let more = 50_000 + 2 * PACKET;
+        assert_eq!(resume.acked(&later), Some(Order::Grow(more)));
+        for prior in [21, 22] {
+            let round = Seen {
+                delivered: 30 * PACKET,
+                prior: prior * PACKET + 8 * PACKET * (prior - 21),
+                ..validating()
+            };
+            assert_eq!(resume.acked(&round), None);
+        }
+        assert!(!resume.is_jumping());
+    }
+
+    #[test]
+    fn losses_and_a_queue_end_a_jump() {
+        let losses = Seen {
+            lost: 12 * PACKET,
+            ..validating()
+        };
+        let queue = Seen {
+            rtt: 2 * RTT,
+            ..validating()
+        };
+        // 10 packets were in flight, and 11 arrived since.
+        for (seen, kept) in [(losses, 21 * PACKET / 2), (queue, 24_570)] {
+            let mut resume = jumped();
+            assert_eq!(resume.acked(&seen), Some(Order::Retreat(kept)));
+            // A packet that was sent after the retreat, when ten more had arrived.
+            let after = Seen {
+                delivered: seen.delivered + 10 * PACKET,
+                prior: seen.delivered,
+                ..seen
+            };
+            let Some(Order::Recover(window)) = resume.acked(&after) else {
+                panic!("{resume:?}");
+            };
+            assert!(window > kept, "{window}");
+            assert_eq!(resume.acked(&after), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_jumped_to_without_a_reason() {
+        let limited = Seen {
+            app_limited: true,
+            ..seen()
+        };
+        let lost = Seen {
+            lost: 8 * PACKET,
+            ..seen()
+        };
+        let wide = Seen {
+            window: 60_000,
+            ..seen()
+        };
+        for seen in [limited, lost, wide] {
+            assert_eq!(Resume::new(Some(HINT)).acked(&seen), None);
+        }
+        assert_eq!(Resume::new(None).acked(&seen()), None);
+        // It may still jump later, except where the window is as large already.
+        let mut resume = Resume::new(Some(HINT));
+        assert_eq!(resume.acked(&limited), None);
+        assert_eq!(resume.acked(&seen()), Some(Order::Jump(50_000)));
+    }
+
+    proptest! {
+        /// Whatever is acknowledged and lost, and when: no window beyond half of the hint before
+        /// packets of the jump arrive, beyond what is in use or what the hint allows after that.
+        #[test]
+        fn windows_are_bounded_by_what_is_known(
+            bandwidth in prop_oneof![Just(None), any::<u32>().prop_map(Some)],
+            events in prop::collection::vec(
+                (0..200u64, 0..200u64, 0..400u64, 0..400u64, 0..300u64, any::<bool>()), 1..100),
+        ) {
+            let hint = bandwidth.map(|rate| Hint { bandwidth: rate.into() });
+            let most = hint.map_or(0.0, |hint| hint.holds(RTT));
+            let mut resume = Resume::new(hint);
+            let (mut window, mut delivered, mut lost) = (10 * PACKET, 0, 0);
+            for (acked, gone, behind, in_flight, more, app_limited) in events {
+                let acked = acked * PACKET;
+                delivered += acked;
+                lost += gone * PACKET / 50;
+                let in_flight = in_flight * PACKET;
+                let seen = Seen {
+                    delivered,
+                    lost,
+                    in_flight,
+                    acked,
+                    prior: delivered.saturating_sub(behind * PACKET),
+                    rtt: RTT + Duration::from_millis(more),
+                    min_rtt: RTT,
+                    window,
+                    packet: PACKET,
+                    app_limited,
+                };
+                match resume.acked(&seen) {
+                    None => {}
+                    Some(Order::Jump(to)) => {
+                        prop_assert!(to as f64 <= JUMP * most && to as f64 <= MAX_JUMP);
+                        prop_assert!(to >= window && !app_limited);
+                        window = to;
+                    }
+                    Some(Order::Grow(to)) => {
+                        prop_assert!(to as f64 <= GROW * most && to > window);
+                        prop_assert!(to <= window + 2 * acked);
+                        window = to;
+                    }
+                    Some(Order::Settle(to)) => {
+                        prop_assert!(to >= in_flight);
+                        window = window.min(to);
+                    }
+                    Some(Order::Retreat(to) | Order::Recover(to)) => {
+                        prop_assert!(to <= delivered + 400 * PACKET);
+                        window = window.min(to);
+                    }
+                }
+            }
+        }
+    }
+}
