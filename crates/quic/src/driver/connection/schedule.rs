@@ -10,12 +10,8 @@ use crate::driver::clock::nearest_tick;
 
 /// The part of a round trip for which packets may wait for others.
 const PART: u32 = 8;
-/// Longest time for which packets that arrive wait for an answer, which may be data.
+/// Longest time for which packets that arrive wait for an answer.
 const LONGEST_ANSWER: Duration = Duration::from_millis(1);
-/// The same where the answer is little more than an acknowledgement.
-const LONGEST_ACKNOWLEDGEMENT: Duration = Duration::from_millis(4);
-/// Bytes that were sent last, from which on there may be more of them.
-const DATA: usize = 1000;
 /// Longest time for which packets are paced together; the protocol's pacer would have each sent when its
 /// time comes. Packets that are sent at once find less room in a full queue beside other flows, so this
 /// holds while a loss is remembered.
@@ -35,9 +31,8 @@ pub(super) fn part_of(round_trip: Duration, longest: Duration) -> Duration {
 #[derive(Debug)]
 pub(super) struct Schedule {
     began: Instant,
-    /// When packets were sent last, and how many bytes at once.
+    /// When packets were sent last.
     sent: Instant,
-    size: usize,
     /// Losses and congestion marks so far, and until when they are remembered.
     losses: u64,
     remembers_until: Instant,
@@ -48,16 +43,14 @@ impl Schedule {
         Self {
             began: now,
             sent: now,
-            size: 0,
             losses: 0,
             remembers_until: now,
         }
     }
 
-    /// Notes that `size` bytes are sent at once.
-    pub(super) fn on_sent(&mut self, now: Instant, size: usize) {
+    /// Notes that packets are sent.
+    pub(super) fn on_sent(&mut self, now: Instant) {
         self.sent = now;
-        self.size = size;
     }
 
     /// Notes how many packets were lost or marked so far.
@@ -71,11 +64,7 @@ impl Schedule {
 
     /// When to answer packets that arrive; it may be past.
     pub(super) fn answer(&self, round_trip: Duration) -> Instant {
-        let longest = match self.size < DATA {
-            true => LONGEST_ACKNOWLEDGEMENT,
-            false => LONGEST_ANSWER,
-        };
-        self.after_sent(longest, round_trip)
+        self.after_sent(LONGEST_ANSWER, round_trip)
     }
 
     /// When to act upon `timeout` of the protocol, which is that of the next packet where packets are
@@ -109,7 +98,7 @@ mod tests {
 
     /// How long packets are gathered at `now`, to half a tick.
     fn batch(schedule: &mut Schedule, now: Instant) -> Duration {
-        schedule.on_sent(now, DATA);
+        schedule.on_sent(now);
         schedule.gather(now, ROUND_TRIP, now) - now
     }
 
@@ -135,23 +124,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn data_is_not_held_as_long_as_acknowledgements() {
-        let now = Instant::now();
-        let mut schedule = Schedule::new(now);
-        schedule.on_sent(now, 40);
-        assert!(schedule.answer(ROUND_TRIP) - now >= LONGEST_ACKNOWLEDGEMENT / 2);
-        schedule.on_sent(now, 20_000);
-        assert!(schedule.answer(ROUND_TRIP) - now <= LONGEST_ANSWER * 3 / 2);
-    }
-
     proptest! {
         /// Nothing waits longer than a part of the round trip, but for half a tick where that is long.
         #[test]
         fn nothing_waits_long(
             round_trip in 0u64..500_000,
             timeout in 0u64..5_000,
-            size in 0usize..3_000,
             losses in 0u64..2,
         ) {
             let sent = Instant::now();
@@ -159,12 +137,12 @@ mod tests {
             let timeout = sent + Duration::from_micros(timeout);
             let mut schedule = Schedule::new(sent - Duration::from_secs(1));
             schedule.note_losses(losses, sent);
-            schedule.on_sent(sent, size);
+            schedule.on_sent(sent);
             let bound = |longest: Duration| match round_trip / PART < longest {
                 true => sent + round_trip / PART,
                 false => sent + longest * 3 / 2,
             };
-            prop_assert!(schedule.answer(round_trip) <= bound(LONGEST_ACKNOWLEDGEMENT));
+            prop_assert!(schedule.answer(round_trip) <= bound(LONGEST_ANSWER));
             let due = schedule.gather(timeout, round_trip, sent);
             prop_assert!(due >= timeout);
             prop_assert!(due <= timeout.max(bound(LONGEST_LOSSLESS_BATCH)));

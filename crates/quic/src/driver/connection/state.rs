@@ -251,7 +251,7 @@ impl ConnectionState {
             let Some(transmit) = self.quic.poll_transmit(now, batch, &mut self.packets) else {
                 return Ok(());
             };
-            self.schedule.on_sent(now, transmit.size);
+            self.schedule.on_sent(now);
             self.pending = Some(Pending {
                 at: 0,
                 segment: transmit.segment_size.unwrap_or(transmit.size),
