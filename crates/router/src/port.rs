@@ -8,12 +8,12 @@ use std::time::Instant;
 use hawser_emulation::{Emulator, max_batch};
 use hawser_topology::{LinkState, Shape};
 
-use crate::io::{SLOTS, probe, set_merging};
+use crate::io::{Message, SLOTS, probe, send_many, set_merging};
 use crate::live::InterfaceCounters;
 use crate::reason::{DropReason, Drops};
 use crate::run::{MAX_BYTES, MAX_PACKETS, Runs};
 use crate::shared::Shared;
-use crate::transmit::{NoRoute, packets_in, transmit, transmit_bfd};
+use crate::transmit::{NoRoute, count_sent, offload, packets_in, transmit, transmit_bfd};
 
 /// An interface, as one thread has it.
 pub(crate) struct Port {
@@ -117,6 +117,38 @@ impl Port {
             let lost = self.emulator.clear().map(|lost| lost.packets()).sum();
             drops.add(DropReason::InterfaceDown, lost);
         }
+    }
+
+    /// Sends the packets of the runs from `first` on with one call. Returns of how many runs, which the caller
+    /// must clear; the next one is left to [`Self::send_run`], as all are where the link has a delay.
+    pub fn send_runs(&mut self, first: usize, data: &[u8]) -> usize {
+        if self.emulator.delays() {
+            return 0;
+        }
+        let runs = &self.runs.used_runs()[first..];
+        let parts = runs.iter().flat_map(|run| &run.parts);
+        let parts: Vec<_> = parts
+            .map(|part| IoSlice::new(&data[part.clone()]))
+            .collect();
+        let mut rest = &parts[..];
+        let mut messages = Vec::with_capacity(runs.len());
+        for run in runs {
+            let (parts, others) = rest.split_at(run.parts.len());
+            rest = others;
+            let Some(to) = run.to.or(self.remote) else {
+                break;
+            };
+            messages.push(Message {
+                parts,
+                segment: offload(run.bytes, run.segment),
+                to,
+            });
+        }
+        let sent = send_many(&self.socket, &messages).unwrap_or(0);
+        for run in &runs[..sent] {
+            count_sent(run.bytes, run.segment, &mut self.counters);
+        }
+        sent
     }
 
     /// Sends the packets of run `index`, or holds them for the link's delay. The caller must clear

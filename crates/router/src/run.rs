@@ -98,7 +98,13 @@ impl Runs {
         &mut self.runs[index]
     }
 
-    /// The number of runs that are used.
+    /// The runs that are used.
+    #[inline]
+    pub fn used_runs(&self) -> &[Run] {
+        &self.runs[..self.used]
+    }
+
+    /// Their number.
     #[inline]
     pub fn used(&self) -> usize {
         self.used

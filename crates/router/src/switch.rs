@@ -311,11 +311,25 @@ impl Switch {
     /// Sends the packets that are queued at port `to`, all received by port `from`.
     #[inline]
     fn flush(&mut self, to: usize, from: usize, now: Instant) {
-        if self.ports[to].runs.used() > 0 {
+        let used = self.ports[to].runs.used();
+        if used > 0 {
             self.ports[to].shared.note_departure(now);
         }
-        for index in 0..self.ports[to].runs.used() {
-            self.flush_run(to, index, from, now);
+        let mut next = 0;
+        while next < used {
+            if used - next > 1 {
+                let port = &mut self.ports[to];
+                let sent = port.send_runs(next, &self.inbox.data);
+                for index in next..next + sent {
+                    port.runs.at(index).clear();
+                }
+                next += sent;
+            }
+            // One alone, or one that cannot be sent.
+            if next < used {
+                self.flush_run(to, next, from, now);
+                next += 1;
+            }
         }
         self.ports[to].runs.clear();
     }

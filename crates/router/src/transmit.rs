@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 
-use crate::io;
+use crate::io::{self, Message};
 use crate::live::InterfaceCounters;
 use crate::reason::{DropReason, Drops};
 
@@ -27,14 +27,16 @@ pub(crate) fn transmit(
     counters: &mut InterfaceCounters,
     drops: &mut Drops,
 ) -> Result<(), NoRoute> {
-    let bytes = parts.iter().map(|part| part.len()).sum();
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
     let packets = packets_in(bytes, segment);
-    let offload = (packets > 1).then_some(segment as u16);
-    match io::send(socket, parts, offload, to) {
-        Ok(()) => {
-            counters.tx_packets += packets;
-            counters.tx_bytes += bytes as u64;
-        }
+    let offload = offload(bytes, segment);
+    let message = Message {
+        parts,
+        segment: offload,
+        to,
+    };
+    match io::send(socket, message) {
+        Ok(()) => count_sent(bytes, segment, counters),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             drops.add(DropReason::SendBufferFull, packets);
         }
@@ -56,9 +58,27 @@ pub(crate) fn transmit(
     Ok(())
 }
 
+/// The length that the system cuts `bytes` into packets of; `None` for one packet.
+#[inline]
+pub(crate) fn offload(bytes: usize, segment: usize) -> Option<u16> {
+    (packets_in(bytes, segment) > 1).then_some(segment as u16)
+}
+
+/// Counts packets that were sent.
+#[inline]
+pub(crate) fn count_sent(bytes: usize, segment: usize, counters: &mut InterfaceCounters) {
+    counters.tx_packets += packets_in(bytes, segment);
+    counters.tx_bytes += bytes as u64;
+}
+
 /// Sends a BFD packet, which is not counted.
 pub(crate) fn transmit_bfd(socket: &UdpSocket, packet: &[u8], to: SocketAddr) {
-    if let Err(error) = io::send(socket, &[IoSlice::new(packet)], None, to) {
+    let message = Message {
+        parts: &[IoSlice::new(packet)],
+        segment: None,
+        to,
+    };
+    if let Err(error) = io::send(socket, message) {
         tracing::trace!(%error, %to, "cannot send a BFD packet");
     }
 }

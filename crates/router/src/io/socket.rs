@@ -1,6 +1,7 @@
 //! The router's UDP sockets, and sending many datagrams in one call.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
@@ -14,6 +15,8 @@ use super::distribute::distribute;
 /// Size in bytes of a socket's receive and of its send buffer: more than 50 ms at 1 Gbit/s. The
 /// packets in the queue of a link's rate limit count against the send buffer.
 const BUFFER: usize = 8 << 20;
+/// Most messages of one call of [`send_many`].
+const MAX_MESSAGES: usize = 8;
 
 /// Opens `count` non-blocking sockets at `local`, which merge received datagrams and have large
 /// buffers. Each packet arrives at one of them, as [`flow::thread`](crate::flow::thread) says.
@@ -57,26 +60,79 @@ pub(crate) fn set_merging(socket: &UdpSocket, on: bool) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, on.into())
 }
 
-/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`. Does not
-/// block.
-pub(crate) fn send(
-    socket: &UdpSocket,
-    parts: &[IoSlice<'_>],
-    segment: Option<u16>,
-    to: SocketAddr,
-) -> io::Result<()> {
+/// What one call of the system sends to one address.
+#[derive(Clone, Copy)]
+pub(crate) struct Message<'a> {
+    /// The bytes, in order.
+    pub parts: &'a [IoSlice<'a>],
+    /// Length of the datagrams that the bytes are cut into, if they are more than one.
+    pub segment: Option<u16>,
+    pub to: SocketAddr,
+}
+
+/// Room for one control message of two bytes.
+type Control = [u64; 4];
+
+/// Sends `message`. Does not block.
+pub(crate) fn send(socket: &UdpSocket, message: Message<'_>) -> io::Result<()> {
+    let (mut control, name) = (Control::default(), SocketAddrAny::from(message.to));
+    let head = head(message, &name, &mut control);
+    // The sendmsg of the C library is a cancellation point, which costs a process with several
+    // threads a tenth of a small send.
+    // SAFETY: the arguments have the types of sendmsg(2), and every pointer in `head` is to memory
+    // that outlives the call.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_sendmsg,
+            socket.as_raw_fd(),
+            &raw const head,
+            libc::MSG_DONTWAIT,
+        )
+    })?;
+    Ok(())
+}
+
+/// Sends `messages` in order with one call, eight at most. Does not block. Returns how many were
+/// sent: fewer where the next one fails.
+///
+/// # Errors
+/// When the first one fails.
+pub(crate) fn send_many(socket: &UdpSocket, messages: &[Message<'_>]) -> io::Result<usize> {
+    let mut controls = [Control::default(); MAX_MESSAGES];
+    let mut names = [const { MaybeUninit::<SocketAddrAny>::uninit() }; MAX_MESSAGES];
+    let mut heads = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_MESSAGES];
+    let count = messages.len().min(MAX_MESSAGES);
+    for (index, message) in messages[..count].iter().enumerate() {
+        let name = names[index].write(SocketAddrAny::from(message.to));
+        heads[index].write(libc::mmsghdr {
+            msg_hdr: head(*message, name, &mut controls[index]),
+            msg_len: 0,
+        });
+    }
+    // SAFETY: the arguments have the types of sendmmsg(2), the first `count` of `heads` are initialised,
+    // and every pointer in them is to memory that outlives the call.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_sendmmsg,
+            socket.as_raw_fd(),
+            heads.as_mut_ptr(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT,
+        )
+    })
+}
+
+/// The header of `message`, whose address is `name`. It points to all three.
+fn head(message: Message<'_>, name: &SocketAddrAny, control: &mut Control) -> libc::msghdr {
     // SAFETY: plain data, for which all zeros is a value.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
-    // Room for one control message of two bytes.
-    let mut control = [0u64; 4];
-    let name = SocketAddrAny::from(to);
     head.msg_name = name.as_ptr().cast_mut().cast();
     head.msg_namelen = name.addr_len();
-    // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not write to the memory
-    // that name and parts point to.
-    head.msg_iov = parts.as_ptr().cast_mut().cast();
-    head.msg_iovlen = parts.len() as _;
-    if let Some(segment) = segment {
+    // IoSlice is guaranteed to have the layout of iovec, and the system does not write to the memory that
+    // name and parts point to when it sends.
+    head.msg_iov = message.parts.as_ptr().cast_mut().cast();
+    head.msg_iovlen = message.parts.len() as _;
+    if let Some(segment) = message.segment {
         head.msg_control = control.as_mut_ptr().cast();
         // SAFETY: the buffer holds CMSG_SPACE(2) bytes and is aligned for a control message, so the
         // first one and its data lie within it.
@@ -91,19 +147,7 @@ pub(crate) fn send(
                 .write_unaligned(segment);
         }
     }
-    // The sendmsg of the C library is a cancellation point, which costs a process with several
-    // threads a tenth of a small send.
-    // SAFETY: the arguments have the types of sendmsg(2), and every pointer in `head` is to memory
-    // that outlives the call.
-    checked(unsafe {
-        libc::syscall(
-            libc::SYS_sendmsg,
-            socket.as_raw_fd(),
-            &raw const head,
-            libc::MSG_DONTWAIT,
-        )
-    })?;
-    Ok(())
+    head
 }
 
 /// Whether `error` means that the system has no route to the destination.
@@ -167,6 +211,36 @@ mod tests {
                 let received = sockets[thread].recv(&mut got).unwrap();
                 assert_eq!(got[..received], packet);
             }
+        }
+    }
+
+    #[test]
+    fn messages_are_sent_up_to_the_one_that_fails() {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        let sender = UdpSocket::bind(local).unwrap();
+        let receivers = [(); 2].map(|()| UdpSocket::bind(local).unwrap());
+        let (packets, too_long) = ([7; 25], vec![0; 1 << 17]);
+        let cut = [IoSlice::new(&packets[..20]), IoSlice::new(&packets[20..])];
+        let (whole, too_long) = ([IoSlice::new(&packets)], [IoSlice::new(&too_long)]);
+        let message = |parts, segment, to: usize| Message {
+            parts,
+            segment,
+            to: receivers[to].local_addr().unwrap(),
+        };
+        let messages = [
+            message(&cut, Some(10), 0),
+            message(&whole, None, 1),
+            message(&too_long, None, 0),
+            message(&whole, None, 0),
+        ];
+        assert_eq!(send_many(&sender, &messages).unwrap(), 2);
+        assert!(send_many(&sender, &messages[2..]).is_err());
+        assert_eq!(send_many(&sender, &messages[3..]).unwrap(), 1);
+        for (receiver, lengths) in receivers.iter().zip([&[10, 10, 5, 25][..], &[25]]) {
+            let lengths_received = lengths
+                .iter()
+                .map(|_| receiver.recv(&mut [0; 100]).unwrap());
+            assert_eq!(lengths_received.collect::<Vec<_>>(), lengths);
         }
     }
 
