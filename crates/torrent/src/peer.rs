@@ -13,7 +13,7 @@
 //! 4. *Gone*: when either direction ends, the peer breaks the protocol, or the owner drops its end
 //!    of `messages`, the connection is closed with the code of [`Gone`], which the owner is told.
 //!
-//! It holds up to 256 KiB that were read, a message that is not complete, up to [`QUEUE`] requests,
+//! It holds up to 256 KiB that were read, a message that is not complete, up to [`MAX_WAITING`] requests,
 //! and 256 KiB of blocks being written with as much being read from disk, on a thread that may
 //! wait; the stream keeps what the peer has not received. The owner bounds the queue of its messages.
 //!
@@ -27,6 +27,7 @@ mod handshake;
 mod reader;
 mod shared;
 mod traffic;
+mod waiting;
 mod writer;
 
 use std::sync::Arc;
@@ -36,7 +37,8 @@ use tokio::sync::mpsc;
 pub(crate) use self::gone::Gone;
 pub(crate) use self::handshake::{Session, Side, establish};
 pub(crate) use self::shared::Shared;
-pub(crate) use self::traffic::{Input, Inputs, Outgoing, QUEUE, Traffic};
+pub(crate) use self::traffic::{Input, Inputs, Outgoing, Traffic};
+pub(crate) use self::waiting::MAX_WAITING;
 
 /// Reads and writes until the connection ends, the peer breaks the protocol, or the sender of
 /// `messages` is dropped; then closes it. Sends `messages` in order; passes those of the peer to

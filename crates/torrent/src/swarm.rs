@@ -438,7 +438,7 @@ impl<T: Transport> Swarm<T> {
         let exchanges = |ours: bool| ours && self.exchanges_peers();
         let ours = ExtendedHandshake {
             client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
-            request_queue: Some(peer::QUEUE as u32),
+            request_queue: Some(peer::MAX_WAITING as u32),
             port: self.net.transport.port(peer),
             multipath: self.is_multipath(peer).then_some(MULTIPATH),
             ut_pex: exchanges(peer.ip().is_some()).then_some(UT_PEX),

@@ -1,7 +1,6 @@
 //! Data passed between a connection and the owner of the torrent, and the requests of a peer that
 //! are not answered yet.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,11 +8,9 @@ use bytes::Bytes;
 use hawser_store::Reservation;
 use tokio::sync::Notify;
 
+use super::waiting::{MAX_WAITING, Waiting};
 use crate::bitfield::Bitfield;
 use crate::wire::{Exchange, ExtendedHandshake, HashRequest, Multipath, Request, WireError};
-
-/// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
-pub(crate) const QUEUE: usize = 8192;
 
 /// State that the task of a connection shares with the owner of the torrent.
 #[derive(Debug, Default)]
@@ -75,7 +72,7 @@ pub(crate) enum Outgoing {
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     /// `None` while choked.
-    queue: Mutex<Option<VecDeque<Request>>>,
+    queue: Mutex<Option<Waiting>>,
     more: Notify,
 }
 
@@ -93,16 +90,15 @@ impl Uploads {
     /// Queues a request and ends the wait of [`Uploads::more`].
     ///
     /// # Errors
-    /// If [`QUEUE`] requests wait already.
+    /// If [`MAX_WAITING`] requests wait already.
     pub fn push(&self, request: Request) -> Result<(), WireError> {
         let mut queue = self.lock();
         let Some(queue) = queue.as_mut() else {
             return Ok(());
         };
-        if queue.len() >= QUEUE {
-            return Err(WireError::TooManyRequests(QUEUE));
+        if !queue.push(request) {
+            return Err(WireError::TooManyRequests(MAX_WAITING));
         }
-        queue.push_back(request);
         self.more.notify_one();
         Ok(())
     }
@@ -110,11 +106,8 @@ impl Uploads {
     /// Drops a request that is still waiting.
     pub fn cancel(&self, request: Request) {
         let mut queue = self.lock();
-        let Some(queue) = queue.as_mut() else {
-            return;
-        };
-        if let Some(at) = queue.iter().position(|waiting| *waiting == request) {
-            queue.remove(at);
+        if let Some(queue) = queue.as_mut() {
+            queue.cancel(request);
         }
     }
 
@@ -126,7 +119,7 @@ impl Uploads {
     /// Whether there are requests to take.
     pub fn has_some(&self) -> bool {
         let queue = self.lock();
-        queue.as_ref().is_some_and(|queue| !queue.is_empty())
+        queue.as_ref().is_some_and(|queue| queue.len() > 0)
     }
 
     /// Takes the next requests, together for at most `bytes` bytes, but at least one if any waits.
@@ -142,13 +135,13 @@ impl Uploads {
             if sum > bytes && !taken.is_empty() {
                 break;
             }
-            taken.push(*request);
+            taken.push(request);
             queue.pop_front();
         }
         taken
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<Request>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,10 +191,10 @@ mod tests {
     fn the_queue_is_bounded() {
         let uploads = Uploads::default();
         uploads.unchoke();
-        (0..QUEUE as u32).for_each(|begin| uploads.push(request(begin)).unwrap());
+        (0..MAX_WAITING as u32).for_each(|begin| uploads.push(request(begin)).unwrap());
         assert_eq!(
             uploads.push(request(0)),
-            Err(WireError::TooManyRequests(QUEUE))
+            Err(WireError::TooManyRequests(MAX_WAITING))
         );
     }
 }

@@ -2,11 +2,17 @@
 
 use std::fs;
 
+use tokio::io::AsyncWriteExt;
+
 use super::*;
 use crate::testing::{FAST, Host, Net, addr};
+use crate::wire::{Handshake, Message, PeerId, encode};
 use crate::{CreateOptions, Seed, SeedOptions, Version, create};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longest wait for an event that must come.
+const LONG: Duration = Duration::from_secs(300);
 
 /// A torrent whose info dictionary has several pieces, seeded at hosts.
 struct Stage {
@@ -119,6 +125,78 @@ async fn without_an_answer_the_error_names_the_peers() {
     assert!(error.contains(&addr(1).to_string()), "{error}");
     assert!(error.contains(&addr(2).to_string()), "{error}");
     assert_eq!(error.lines().count(), 1);
+}
+
+/// What a peer sends that announces an info dictionary of this length, and answers no question: pieces of
+/// zeros, without end.
+fn bomb(metainfo: &Metainfo, length: u32) -> (Vec<u8>, Vec<u8>) {
+    let handshake = Handshake {
+        info_hash: metainfo.info_hash,
+        peer_id: PeerId::random(),
+        extended: true,
+        dht: false,
+    };
+    let extended = |id, payload: Vec<u8>| Message::Extended {
+        id,
+        payload: payload.into(),
+    };
+    let introduction = format!("d1:md11:ut_metadatai3ee13:metadata_sizei{length}ee");
+    let mut begin = handshake.encode().to_vec();
+    encode(&extended(0, introduction.into_bytes()), &mut begin);
+    let mut pieces = Vec::new();
+    for piece in 0..8 {
+        let head = format!("d8:msg_typei1e5:piecei{piece}e10:total_sizei{length}ee");
+        let data = [head.as_bytes(), &[0; METADATA_PIECE]].concat();
+        encode(&extended(crate::wire::UT_METADATA, data), &mut pieces);
+    }
+    (begin, pieces)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_bombs_hold_nothing_up() {
+    let (net, mut stage) = (Net::default(), Stage::new());
+    let right = stage.metainfo.info().len() as u32;
+    let largest = hawser_magnet::MAX_METADATA_BYTES as u32;
+    for (n, length) in (2..).zip([u32::MAX, largest + 1, largest, largest - 1, 1, 0, right]) {
+        let host = net.host(n);
+        net.path(n, FAST);
+        let (begin, pieces) = bomb(&stage.metainfo, length);
+        tokio::spawn(async move {
+            while let Some(connection) = host.accept().await {
+                let (begin, pieces) = (begin.clone(), pieces.clone());
+                tokio::spawn(async move {
+                    let (mut read, mut write) = connection.stream().await.unwrap();
+                    let ignored =
+                        async { tokio::io::copy(&mut read, &mut tokio::io::sink()).await };
+                    let flood = async {
+                        write.write_all(&begin).await?;
+                        loop {
+                            write.write_all(&pieces).await?;
+                            tokio::task::yield_now().await;
+                        }
+                    };
+                    // Ends when the other side closes the connection.
+                    let _: (_, std::io::Result<()>) = tokio::join!(ignored, flood);
+                });
+            }
+        });
+    }
+    let resolve = stage.resolve(net.host(0), &[2, 3, 4, 5, 6, 7, 8], Duration::MAX);
+    let (found, mut progress) = (resolve.found_peers(), resolve.progress());
+    // The floods are there before the honest peer.
+    let flooded = progress.wait_for(|progress| progress.connected >= 2);
+    let flooded = tokio::time::timeout(LONG, flooded).await;
+    drop(
+        flooded
+            .expect("the hostile peers are not connected")
+            .unwrap(),
+    );
+    stage.seed(net.host(1)).await;
+    net.path(1, FAST);
+    assert!(found.add(vec![addr(1)], PeerSource::Tracker).await);
+    let resolved = tokio::time::timeout(LONG, resolve.wait()).await;
+    let resolved = resolved.expect("the floods hold it up").unwrap();
+    assert_eq!(resolved.metainfo.info(), stage.metainfo.info());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -338,5 +338,5 @@ impl Conn {
 /// Most requests to keep queued at a peer that queues `queue`.
 pub(super) fn queued(queue: u32) -> usize {
     let spare = (queue / SPARE).max(1);
-    (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::QUEUE)
+    (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::MAX_WAITING)
 }
