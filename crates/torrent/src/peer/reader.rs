@@ -1,6 +1,7 @@
 //! Reading messages and judging them for the owner of the torrent.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use hawser_magnet::MetadataMessage;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -19,6 +20,34 @@ use crate::wire::{
 /// little; many blocks when more is waiting, so that the owner is woken once for all of them.
 const READ: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
+/// Most messages that the owner acts on, beside blocks, in [`PERIOD`], and as many more as there are pieces to
+/// announce. Each costs the owner far more than its few bytes cost the peer.
+const MAX_MESSAGES: u32 = 10_000;
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Counts the messages of a peer that are no blocks.
+struct Messages {
+    since: Instant,
+    count: u32,
+}
+
+impl Messages {
+    /// Counts one more.
+    ///
+    /// # Errors
+    /// If there are too many.
+    fn count(&mut self, pieces: u32, now: Instant) -> Result<(), WireError> {
+        if now.saturating_duration_since(self.since) >= PERIOD {
+            (self.since, self.count) = (now, 0);
+        }
+        self.count += 1;
+        match self.count > MAX_MESSAGES.saturating_add(pieces) {
+            true => Err(WireError::TooManyMessages(self.count)),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Reads until the stream ends, the peer breaks the protocol, or the receiver of `events` is
 /// dropped. `key` is that of the peer.
 pub(super) async fn run<E: Send>(
@@ -31,6 +60,10 @@ pub(super) async fn run<E: Send>(
 ) -> Gone {
     let mut decoder = Decoder::new(shared.pieces.count());
     let mut room = *READ.start();
+    let mut messages = Messages {
+        since: Instant::now(),
+        count: 0,
+    };
     loop {
         let limit = &shared.rates.down;
         let most = match limit.is_limited() {
@@ -46,7 +79,7 @@ pub(super) async fn run<E: Send>(
             room = (room * 2).min(*READ.end());
         }
         traffic.received.fetch_add(read as u64, Ordering::Relaxed);
-        let mut inputs = Vec::new();
+        let (mut inputs, now) = (Vec::new(), Instant::now());
         // Messages before a fault still count.
         let fault = loop {
             let message = match decoder.next() {
@@ -55,7 +88,12 @@ pub(super) async fn run<E: Send>(
                 Err(fault) => break Some(fault),
             };
             match judge(message, shared, &traffic.uploads) {
-                Ok(input) => inputs.extend(input),
+                Ok(Some(input @ Input::Block { .. })) => inputs.push(input),
+                Ok(None) => {}
+                Ok(Some(input)) => match messages.count(shared.pieces.count(), now) {
+                    Ok(()) => inputs.push(input),
+                    Err(fault) => break Some(fault),
+                },
                 Err(fault) => break Some(fault),
             }
         };

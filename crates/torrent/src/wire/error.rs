@@ -44,6 +44,8 @@ pub(crate) enum WireError {
     OutOfRange(Request),
     #[error("it flooded this host with blocks that were not asked for ({0} bytes in all)")]
     Flood(u64),
+    #[error("it sent {0} messages beside blocks within seconds")]
+    TooManyMessages(u32),
     #[error("its extended handshake is malformed: {0}")]
     BadExtended(BencodeError),
     #[error("its extended handshake is not a dictionary")]

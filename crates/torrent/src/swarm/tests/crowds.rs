@@ -6,7 +6,9 @@ use super::*;
 use crate::PeerSource;
 use crate::testing::TestPath;
 use crate::transport::Stream;
-use crate::wire::{AddrKind, Exchange, HANDSHAKE_BYTES, Handshake, Message, PeerId, encode};
+use crate::wire::{
+    AddrKind, BLOCK, Exchange, HANDSHAKE_BYTES, Handshake, Message, PeerId, Request, encode,
+};
 
 /// Longest wait for an event that must come.
 const LONG: Duration = Duration::from_secs(300);
@@ -85,6 +87,83 @@ async fn peers_that_connect_and_do_nothing_keep_nobody_out() {
     is_served(&net, &stage).await;
     drop(idle);
     seed.stop().await.unwrap();
+}
+
+/// What a peer sends without end, after its handshake.
+fn floods(metainfo: &Metainfo) -> [Vec<Message>; 4] {
+    let request = |piece| Request {
+        piece,
+        begin: 0,
+        length: BLOCK,
+    };
+    let extended = |id, payload: &[u8]| Message::Extended {
+        id,
+        payload: payload.to_vec().into(),
+    };
+    let pieces = 0..metainfo.pieces.count();
+    let cancelled = pieces.clone().flat_map(|piece| {
+        // Each is taken back, and others were never sent.
+        let (wanted, never) = (
+            request(piece),
+            Request {
+                begin: BLOCK,
+                ..request(piece)
+            },
+        );
+        [
+            Message::Request(wanted),
+            Message::Cancel(wanted),
+            Message::Cancel(never),
+        ]
+    });
+    let turns = [Message::NotInterested, Message::Interested];
+    let metadata = pieces.map(|piece| {
+        let ask = format!("d8:msg_typei0e5:piecei{piece}ee");
+        extended(crate::wire::UT_METADATA, ask.as_bytes())
+    });
+    let handshake = extended(0, b"d1:md11:ut_metadatai3e6:ut_pexi1eee");
+    [
+        cancelled.collect(),
+        turns.into(),
+        metadata.collect(),
+        vec![handshake],
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_of_messages_hold_nobody_up() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    let seed = stage.seed(&net.host(1)).await;
+    let mut rogues = tokio::task::JoinSet::new();
+    for (host, messages) in (2..).zip(floods(&stage.metainfo)) {
+        let (rogue, path) = (net.host(host), net.between(host, 200 + host, 1, FAST, None));
+        let mut begin = handshake(&stage.metainfo, true);
+        encode(&Message::Interested, &mut begin);
+        let mut flood = Vec::new();
+        messages
+            .iter()
+            .for_each(|message| encode(message, &mut flood));
+        let flood = flood.repeat(65536 / flood.len() + 1);
+        rogues.spawn(async move {
+            let (_connection, (mut read, mut write)) = open(&rogue, &path, &begin).await;
+            let write = async {
+                // Fails when the seeder closes the connection.
+                while write.write_all(&flood).await.is_ok() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let read = async {
+                let mut buffer = vec![0; 65536];
+                while read.read(&mut buffer).await.is_ok_and(|length| length > 0) {}
+            };
+            tokio::join!(write, read);
+        });
+    }
+    is_served(&net, &stage).await;
+    rogues.shutdown().await;
+    let stopped = tokio::time::timeout(LONG, seed.stop()).await;
+    stopped.expect("the seeder does not end").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
