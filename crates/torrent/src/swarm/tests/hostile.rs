@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::metainfo::InfoHash;
+use crate::testing::{State, TestPath};
 use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, Request, encode};
 
 /// What a hostile peer does.
@@ -118,38 +119,76 @@ fn framed(id: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Downloads from the hostile peer at host 2, and a good one at host 1 that leaves it time to act.
-async fn beside_a_good_one(rogue: Rogue) -> (Stage, Result<Summary, DownloadError>, String) {
-    let net = Net::default();
-    let stage = Stage::one_file(1_500_000, 65536);
-    let _seed = stage.seed(&net.host(1)).await;
-    net.path(1, mbit(16.0, 2));
-    net.path(2, FAST);
-    net.path(2, FAST);
-    rogue.play(net.host(2), stage.metainfo.clone());
-    let download = stage.download(&net.host(0), &[2, 1]);
-    let progress = download.progress();
-    let result = finish(download).await;
-    let last = progress.borrow().clone();
-    let banned = last.idle_peers.into_iter();
-    let errors = last
-        .paths
-        .into_iter()
-        .filter_map(|path| Some((path.peer, path.last_error?)));
-    let said: Vec<String> = banned
-        .chain(errors)
-        .filter(|(peer, _)| *peer == addr(2))
-        .map(|(_, reason)| reason)
-        .collect();
-    (stage, result, said.join("; "))
+/// A download from the hostile peer at host 2, and a good one at host 1.
+struct Beside {
+    net: Net,
+    stage: Stage,
+    good: TestPath,
+    _seed: Seed,
+    download: Download,
 }
 
+impl Beside {
+    async fn new(rogue: Rogue, state: State) -> Self {
+        let net = Net::default();
+        let stage = Stage::one_file(1_500_000, 65536);
+        let seed = stage.seed(&net.host(1)).await;
+        let good = net.path(1, mbit(16.0, 2));
+        net.set(&good, state);
+        net.path(2, FAST);
+        net.path(2, FAST);
+        rogue.play(net.host(2), stage.metainfo.clone());
+        let download = stage.download(&net.host(0), &[2, 1]);
+        Self {
+            net,
+            stage,
+            good,
+            _seed: seed,
+            download,
+        }
+    }
+
+    /// Waits for the end. Returns what the download says of the hostile peer, too.
+    async fn finish(self) -> (Stage, Result<Summary, DownloadError>, String) {
+        let progress = self.download.progress();
+        let result = finish(self.download).await;
+        let said = said_of_the_rogue(&progress.borrow());
+        (self.stage, result, said)
+    }
+}
+
+/// Why the hostile peer is left out, or was.
+fn said_of_the_rogue(progress: &Progress) -> String {
+    let banned = progress.idle_peers.iter();
+    let banned = banned.map(|(peer, reason)| (peer, reason));
+    let paths = progress.paths.iter();
+    let errors = paths.filter_map(|path| Some((&path.peer, path.last_error.as_ref()?)));
+    let of_rogue = banned.chain(errors).filter(|(peer, _)| **peer == addr(2));
+    let said: Vec<&str> = of_rogue.map(|(_, reason)| reason.as_str()).collect();
+    said.join("; ")
+}
+
+/// Downloads from the hostile peer, and a good one that leaves it time to act.
+async fn beside_a_good_one(rogue: Rogue) -> (Stage, Result<Summary, DownloadError>, String) {
+    Beside::new(rogue, State::Up).await.finish().await
+}
+
+/// Nothing comes from the good peer before the hostile one was dropped.
 async fn is_dropped_with(rogue: Rogue, reason: &str) {
-    let (stage, result, said) = beside_a_good_one(rogue).await;
+    let beside = Beside::new(rogue, State::Frozen).await;
+    let mut progress = beside.download.progress();
+    let dropped = progress.wait_for(|progress| said_of_the_rogue(progress).contains(reason));
+    let dropped = tokio::time::timeout(LONG, dropped).await.is_ok();
+    let said = said_of_the_rogue(&beside.download.progress().borrow());
+    assert!(dropped, "{said:?} does not tell {reason:?}");
+    beside.net.set(&beside.good, State::Up);
+    let (stage, result, _) = beside.finish().await;
     result.unwrap();
     stage.check();
-    assert!(said.contains(reason), "{said:?} does not tell {reason:?}");
 }
+
+/// Longest wait for an event that must come.
+const LONG: Duration = Duration::from_secs(300);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_instead_of_a_handshake() {
