@@ -11,12 +11,12 @@ mod updates;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hawser_topology::Network;
 use serde_json::Value;
 
-use self::compare::{Paths, assert_same, wait_paths};
+use self::compare::{Paths, wait_pair, wait_paths, wait_same};
 use self::containerlab::Hosts;
 use self::pods::Pods;
 use crate::machine::{Machine, can_run, end_pings};
@@ -29,6 +29,18 @@ const NETWORK: &str = include_str!("engines/network.topo");
 const LEAF: &str = "1-ff00:0:133";
 const LEAF_PARENT: &str = "1-ff00:0:132";
 const LEAF_RATE: f64 = 8.0;
+
+/// With this variable, a host is cut off for [`LONG_CUT`], and all pods get another image; without it less,
+/// as this takes minutes.
+const SLOW: &str = "HAWSER_ENGINES_SLOW";
+/// How long a host is cut off.
+const CUT: Duration = Duration::from_secs(15);
+const LONG_CUT: Duration = Duration::from_secs(60);
+
+/// Whether what takes minutes is tested, too.
+fn is_slow() -> bool {
+    std::env::var_os(SLOW).is_some()
+}
 
 /// The machines of ASes.
 type Machines = BTreeMap<String, Machine>;
@@ -59,9 +71,9 @@ fn paths_of_lab() -> Option<&'static Paths> {
     paths.as_ref()
 }
 
-/// The paths between machines.
-fn paths_of(machines: &Machines) -> Paths {
-    wait_paths(&|isd_as, args| machines[isd_as].hawser(args))
+/// Waits until the machines have the paths that are expected.
+fn wait_machines(expected: &Paths, machines: &Machines) {
+    wait_same(expected, &|isd_as, args| machines[isd_as].hawser(args));
 }
 
 #[test]
@@ -83,7 +95,7 @@ fn two_docker_engines_run_what_is_exported_for_containerlab() {
         "20 containers were started and linked in {:.1} s",
         begun.elapsed().as_secs_f64()
     );
-    assert_same(expected, &paths_of(&machines));
+    wait_machines(expected, &machines);
     println!("all paths after {:.1} s", begun.elapsed().as_secs_f64());
 
     // No more than the limit, however slow this machine is.
@@ -97,6 +109,7 @@ fn two_docker_engines_run_what_is_exported_for_containerlab() {
     let (near, same, far) = hosts.neighbours(NETWORK, &names());
     let pings = machines[&near].start_pings(&same);
     hosts.cut();
+    let cut = Instant::now();
     let args = ["paths", &far, "--timeout", "60s", "--json", "-m", "0"];
     eventually("the link between hosts is seen to be down", || {
         let output = machines[&near].hawser(&args);
@@ -104,11 +117,33 @@ fn two_docker_engines_run_what_is_exported_for_containerlab() {
         let all = listing["paths"].as_array().into_iter().flatten();
         all.clone().count() > 0 && all.clone().all(|path| path["status"] != "alive")
     });
+    println!("down was seen after {:.1} s", cut.elapsed().as_secs_f64());
+    // How long it is cut off is what is tested.
+    let whole = if is_slow() { LONG_CUT } else { CUT };
+    std::thread::sleep(whole.saturating_sub(cut.elapsed()));
+    // Hosts that report the outage until the end have it withheld the longest.
+    machines[&near].hawser(&args);
     hosts.join();
     let begun = Instant::now();
-    assert_same(expected, &paths_of(&machines));
+    let ask = |isd_as: &str, args: &[&str]| machines[isd_as].hawser(args);
+    for pair in [(&near, &far), (&far, &near)] {
+        let (from, to) = pair;
+        let expected = &expected[&(from.clone(), to.clone())];
+        wait_pair(&ask, from, to, Some(expected));
+    }
     println!(
-        "all paths again {:.1} s after the hosts were joined",
+        "the paths between two ASes again {:.1} s after the hosts were joined",
+        begun.elapsed().as_secs_f64()
+    );
+    wait_machines(expected, &machines);
+    println!(
+        "all paths were seen {:.1} s after that",
+        begun.elapsed().as_secs_f64()
+    );
+    let begun = Instant::now();
+    wait_machines(expected, &machines);
+    println!(
+        "to ask for all paths took {:.1} s",
         begun.elapsed().as_secs_f64()
     );
     let (answered, lost) = end_pings(pings);
@@ -133,7 +168,7 @@ fn podman_runs_what_is_exported_for_it() {
         "20 pods were started in {:.1} s",
         begun.elapsed().as_secs_f64()
     );
-    assert_same(expected, &paths_of(&machines));
+    wait_machines(expected, &machines);
     println!("all paths after {:.1} s", begun.elapsed().as_secs_f64());
 
     updates::a_pod_comes_back_at_another_address(&pods, &mut machines, expected);

@@ -1,6 +1,7 @@
 //! Whole labs: brought up, used, changed, damaged, taken down.
 
 mod apply;
+mod changes;
 mod ends;
 mod guests;
 mod invited;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bulk;
+mod clock;
 mod container;
 mod content;
 mod coordinator;
@@ -25,6 +26,7 @@ mod offer;
 mod outlast;
 mod paths;
 mod podman;
+mod pods;
 mod queue;
 mod reference;
 mod shim;

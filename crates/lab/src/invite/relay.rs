@@ -1,5 +1,6 @@
-//! What carries the packets of a link between a lab and another machine.
+//! What carries the packets of links between a lab and another machine.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::Lab;
 
 /// Largest UDP payload.
 const MAX_PAYLOAD: usize = 65535;
-/// Packets that are carried in one direction before the other one is looked at.
+/// Packets of a link that are carried in one direction before the other one is looked at.
 const TURN: usize = 256;
 /// Time between two looks whether the lab still has the AS.
 const CHECK: Duration = Duration::from_secs(1);
@@ -63,52 +64,109 @@ pub enum RelayEnd {
     Gone,
 }
 
-/// Carries the packets of the link of an invited AS.
+/// A link of an invited AS, between its namespace and the other machine.
 #[derive(Debug)]
-pub struct Relay {
-    lab: Lab,
-    isd_as: IsdAsn,
-    /// The namespace of the AS, of which this would be the last trace.
-    namespace: Option<NetNsId>,
+pub(super) struct Carried {
+    /// Its interface at the invited AS.
+    interface: u16,
     /// At the end of the link in the lab, connected to the other end.
     inner: UdpSocket,
     /// At the address that the other machine sends to.
     outer: UdpSocket,
     peer: Peer,
-    relayed: Relayed,
 }
 
-impl Relay {
-    pub(super) fn new(
-        lab: Lab,
-        isd_as: IsdAsn,
+impl Carried {
+    /// A link whose sockets are `inner` in the lab and `outer` on this machine. Packets are taken from
+    /// `allowed`, or if that is `None` from any address.
+    pub fn new(
+        interface: u16,
         [inner, outer]: [UdpSocket; 2],
         allowed: Option<IpAddr>,
     ) -> io::Result<Self> {
         inner.set_nonblocking(true)?;
         outer.set_nonblocking(true)?;
-        let mut relay = Self {
-            lab,
-            isd_as,
-            namespace: None,
+        Ok(Self {
+            interface,
             inner,
             outer,
             peer: Peer {
                 allowed,
                 known: None,
             },
+        })
+    }
+
+    /// From the other machine to the lab.
+    fn inward(&mut self, buffer: &mut [u8], relayed: &mut Relayed) {
+        for _ in 0..TURN {
+            let (length, from) = match self.outer.recv_from(buffer) {
+                Ok(received) => received,
+                Err(error) if is_over(&error) => return,
+                Err(_) => continue,
+            };
+            let sent = self.peer.admit(from) && self.inner.send(&buffer[..length]).is_ok();
+            match sent {
+                true => relayed.received += 1,
+                false => relayed.dropped += 1,
+            }
+        }
+    }
+
+    /// From the lab to the other machine.
+    fn outward(&mut self, buffer: &mut [u8], relayed: &mut Relayed) {
+        for _ in 0..TURN {
+            let length = match self.inner.recv(buffer) {
+                Ok(length) => length,
+                Err(error) if is_over(&error) => return,
+                // A router that is not there: what comes next may be a packet.
+                Err(_) => continue,
+            };
+            let sent = self.peer.known.is_some_and(|peer| {
+                let sent = self.outer.send_to(&buffer[..length], peer);
+                sent.is_ok()
+            });
+            match sent {
+                true => relayed.sent += 1,
+                false => relayed.dropped += 1,
+            }
+        }
+    }
+}
+
+/// Carries the packets of the links of an invited AS.
+#[derive(Debug)]
+pub struct Relay {
+    lab: Lab,
+    isd_as: IsdAsn,
+    /// The namespace of the AS, of which this would be the last trace.
+    namespace: Option<NetNsId>,
+    links: Vec<Carried>,
+    relayed: Relayed,
+}
+
+impl Relay {
+    pub(super) fn new(lab: Lab, isd_as: IsdAsn, links: Vec<Carried>) -> Self {
+        let mut relay = Self {
+            lab,
+            isd_as,
+            namespace: None,
+            links,
             relayed: Relayed::default(),
         };
         relay.namespace = relay.current();
-        Ok(relay)
+        relay
     }
 
-    /// Where the other machine sends to.
+    /// Where the other machine sends to, by interfaces of the invited AS.
     ///
     /// # Errors
     /// When the system does not say it.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.outer.local_addr()
+    pub fn local_addrs(&self) -> io::Result<BTreeMap<u16, SocketAddr>> {
+        let links = self.links.iter();
+        links
+            .map(|link| Ok((link.interface, link.outer.local_addr()?)))
+            .collect()
     }
 
     /// What was carried.
@@ -117,22 +175,27 @@ impl Relay {
     }
 
     /// Carries packets until `stop` is readable or closed, or the lab no longer has the AS, which is looked
-    /// at once a second. Calls `joined` when the other machine is heard for the first time.
+    /// at once a second. Calls `joined` for each link over which the other machine is heard for the first
+    /// time, with the interface of the invited AS.
     ///
     /// # Errors
     /// When the system does not let it wait for packets.
     pub fn run(
         &mut self,
         stop: BorrowedFd<'_>,
-        mut joined: impl FnMut(SocketAddr),
+        mut joined: impl FnMut(u16, SocketAddr),
     ) -> io::Result<RelayEnd> {
         let mut buffer = vec![0; MAX_PAYLOAD];
         let mut check = Instant::now() + CHECK;
         loop {
             let left = check.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(left).unwrap_or_default();
-            let mut fds = [stop, self.inner.as_fd(), self.outer.as_fd()]
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let sockets =
+                (self.links.iter()).flat_map(|link| [link.inner.as_fd(), link.outer.as_fd()]);
+            let fds = [stop].into_iter().chain(sockets);
+            let mut fds: Vec<_> = fds
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+                .collect();
             match poll(&mut fds, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -140,11 +203,13 @@ impl Relay {
             if !fds[0].revents().is_empty() {
                 return Ok(RelayEnd::Stopped);
             }
-            let was_known = self.peer.known.is_some();
-            self.inward(&mut buffer);
-            self.outward(&mut buffer);
-            if let (false, Some(peer)) = (was_known, self.peer.known) {
-                joined(peer);
+            for link in &mut self.links {
+                let was_known = link.peer.known.is_some();
+                link.inward(&mut buffer, &mut self.relayed);
+                link.outward(&mut buffer, &mut self.relayed);
+                if let (false, Some(peer)) = (was_known, link.peer.known) {
+                    joined(link.interface, peer);
+                }
             }
             if Instant::now() >= check {
                 if self.namespace.is_none() || self.current() != self.namespace {
@@ -160,42 +225,6 @@ impl Relay {
         let state = self.lab.dir.read_state().ok()?;
         let at = state.find(self.isd_as)?;
         state.ases[at].net_ns.filter(|_| state.is_running())
-    }
-
-    /// From the other machine to the lab.
-    fn inward(&mut self, buffer: &mut [u8]) {
-        for _ in 0..TURN {
-            let (length, from) = match self.outer.recv_from(buffer) {
-                Ok(received) => received,
-                Err(error) if is_over(&error) => return,
-                Err(_) => continue,
-            };
-            let sent = self.peer.admit(from) && self.inner.send(&buffer[..length]).is_ok();
-            match sent {
-                true => self.relayed.received += 1,
-                false => self.relayed.dropped += 1,
-            }
-        }
-    }
-
-    /// From the lab to the other machine.
-    fn outward(&mut self, buffer: &mut [u8]) {
-        for _ in 0..TURN {
-            let length = match self.inner.recv(buffer) {
-                Ok(length) => length,
-                Err(error) if is_over(&error) => return,
-                // A router that is not there: what comes next may be a packet.
-                Err(_) => continue,
-            };
-            let sent = self.peer.known.is_some_and(|peer| {
-                let sent = self.outer.send_to(&buffer[..length], peer);
-                sent.is_ok()
-            });
-            match sent {
-                true => self.relayed.sent += 1,
-                false => self.relayed.dropped += 1,
-            }
-        }
     }
 }
 

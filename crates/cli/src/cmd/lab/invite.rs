@@ -23,10 +23,10 @@ pub struct InviteArgs {
     /// The AS of the other machine, for example 1-ff00:0:200: a new one, or one that was invited before
     #[arg(value_name = "AS", value_parser = one_as)]
     isd_as: IsdAsn,
-    /// The AS of the lab that it gets a link to, as its child
-    #[arg(long, value_name = "AS", value_parser = one_as)]
-    parent: IsdAsn,
-    /// IP:PORT of this machine, of UDP, that the other machine reaches
+    /// An AS of the lab that it gets a link to, as its child; several times for several links
+    #[arg(long = "parent", value_name = "AS", value_parser = one_as, required = true)]
+    parents: Vec<IsdAsn>,
+    /// IP:PORT of this machine, of UDP, that the other machine reaches; further links have the ports after it
     #[arg(long, value_name = "ADDR", value_parser = reached_at)]
     at: SocketAddr,
     /// The archive to write, for `hawser as join`; the segments get the same name with .segments
@@ -37,13 +37,14 @@ pub struct InviteArgs {
     accept: Option<IpAddr>,
     #[command(flatten)]
     shape: ShapeArgs,
-    /// Largest SCION packet on the link, in bytes
+    /// Largest SCION packet on the new links, in bytes
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u16>,
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// Print JSON: what was written, then one line when the other machine is heard, and one at the end
+    /// Print JSON: what was written, then one line for each link over which the other machine is heard,
+    /// and one at the end
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -76,7 +77,7 @@ pub fn run(args: &InviteArgs) -> Result<(), Failure> {
     let lab = args.lab.open()?;
     let invite = Invite {
         isd_as: args.isd_as,
-        parent: args.parent,
+        parents: args.parents.clone(),
         shape: args.shape.of_new(),
         mtu: args.mtu,
         at: args.at,
@@ -93,14 +94,16 @@ pub fn run(args: &InviteArgs) -> Result<(), Failure> {
     write(&args.output, &invitation.archive)?;
     write(&segments, &invitation.segments)?;
     let stop = stop_after(None)?;
-    let (archive, at) = (args.output.display(), args.at);
+    let archive = args.output.display();
+    let at = invitation.relay.local_addrs().doing("carrying packets")?;
     match args.json {
         true => outln!(
             "{}",
             json!({
                 "event": "invited",
                 "isd_as": args.isd_as.to_string(),
-                "at": at.to_string(),
+                "at": args.at.to_string(),
+                "interfaces": at,
                 "archive": archive.to_string(),
                 "segments": segments.display().to_string(),
                 "segments_expire": invitation.expiry,
@@ -115,12 +118,25 @@ pub fn run(args: &InviteArgs) -> Result<(), Failure> {
                 "  hawser as join {archive} --segments {}",
                 segments.display()
             );
-            outln!("packets of its link are carried at {at} until Ctrl-C");
+            let all: Vec<String> = at.values().map(ToString::to_string).collect();
+            match &all[..] {
+                [one] => outln!("packets of its link are carried at {one} until Ctrl-C"),
+                _ => outln!(
+                    "packets of its links are carried at {} until Ctrl-C",
+                    all.join(", ")
+                ),
+            }
         }
     }
-    let ended = invitation.relay.run(stop.as_fd(), |peer| match args.json {
-        true => outln!("{}", json!({"event": "heard", "from": peer.to_string()})),
-        false => outln!("the other machine is heard from {peer}"),
+    let ended = invitation.relay.run(stop.as_fd(), |interface, peer| {
+        let from = peer.to_string();
+        match args.json {
+            true => outln!(
+                "{}",
+                json!({"event": "heard", "interface": interface, "from": from})
+            ),
+            false => outln!("the other machine is heard at interface {interface}, from {from}"),
+        }
     });
     let (ended, relayed) = (ended.doing("carrying packets")?, invitation.relay.relayed());
     match args.json {

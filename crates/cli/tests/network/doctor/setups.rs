@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Instant;
 
 use hawser_kernel::namespace::is_privileged;
 use serde_json::{Value, json};
 
 use super::{D, doctor, problems, report};
+use crate::clock;
 use crate::support::{As, TestLab, eventually};
 
 /// What the scripts of [`SETUPS`] use. The program is `$H`, and `$F` the folder with [`prepare`]'s files.
@@ -223,29 +224,13 @@ const SETUPS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A clock that is wrong by SHIFT seconds, for programs that load it.
-const CLOCK: &str = "#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t id, struct timespec *now) {
-    int failed = syscall(SYS_clock_gettime, id, now);
-    if (!failed && id == CLOCK_REALTIME) now->tv_sec += SHIFT;
-    return failed;
-}
-";
-
 /// Writes the files that the setups need, for every user.
 fn prepare(folder: &Path, lab: &TestLab) {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_hawser"), folder.join("hawser")).unwrap();
     fs::create_dir(folder.join("state")).unwrap();
-    fs::write(folder.join("clock.c"), CLOCK).unwrap();
     for (name, days) in [("behind", -30), ("ahead", 10), ("years", 20_000)] {
-        let mut cc = Command::new("cc");
-        cc.args(["-shared", "-fPIC", &format!("-DSHIFT=({days}L*86400)")]);
-        cc.arg("-o").arg(folder.join(format!("{name}.so")));
-        let made = cc.arg(folder.join("clock.c")).status();
-        assert!(made.expect("cc links programs of Rust, too").success());
+        clock::write(&folder.join(format!("{name}.so")), days * 86400);
     }
     let place = hawser_lab::Lab::open(&lab.name).unwrap();
     let [own, other] = ["1-ff00_0_4", "1-ff00_0_1"].map(|name| place.dir().join(name));

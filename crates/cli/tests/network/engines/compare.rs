@@ -21,6 +21,20 @@ pub type Ask<'a> = &'a (dyn Fn(&str, &[&str]) -> Output + Sync);
 
 /// Waits until there are paths between all pairs of ASes, and all of them are alive.
 pub fn wait_paths(ask: Ask<'_>) -> Paths {
+    of_all(|from, to| wait_pair(ask, from, to, None))
+}
+
+/// Waits until all pairs of ASes have the paths that are expected, all of them alive.
+pub fn wait_same(expected: &Paths, ask: Ask<'_>) {
+    let all = of_all(|from, to| {
+        let pair = (from.to_owned(), to.to_owned());
+        wait_pair(ask, from, to, Some(&expected[&pair]))
+    });
+    assert_eq!(all.len(), 20 * 19);
+}
+
+/// The paths of all pairs of ASes, some of which are asked for at once.
+fn of_all(of_pair: impl Fn(&str, &str) -> BTreeSet<String> + Sync) -> Paths {
     let ases: Vec<String> = super::names().into_keys().collect();
     let left = Mutex::new(ases.iter());
     let found = Mutex::new(Paths::new());
@@ -32,7 +46,7 @@ pub fn wait_paths(ask: Ask<'_>) -> Paths {
                         return;
                     };
                     for to in ases.iter().filter(|to| *to != from) {
-                        let paths = wait_pair(ask, from, to);
+                        let paths = of_pair(from, to);
                         let pair = (from.clone(), to.clone());
                         found.lock().unwrap().insert(pair, paths);
                     }
@@ -43,8 +57,14 @@ pub fn wait_paths(ask: Ask<'_>) -> Paths {
     found.into_inner().unwrap()
 }
 
-/// Waits until there are paths between two ASes, and all are alive.
-pub fn wait_pair(ask: Ask<'_>, from: &str, to: &str) -> BTreeSet<String> {
+/// Waits until there are paths between two ASes, those that are expected if they are known, and all are
+/// alive. A control service withholds paths for a while whose links were reported to be down.
+pub fn wait_pair(
+    ask: Ask<'_>,
+    from: &str,
+    to: &str,
+    expected: Option<&BTreeSet<String>>,
+) -> BTreeSet<String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let output = ask(
@@ -55,17 +75,15 @@ pub fn wait_pair(ask: Ask<'_>, from: &str, to: &str) -> BTreeSet<String> {
         let paths = listing["paths"].as_array().map_or(&[][..], Vec::as_slice);
         if !paths.is_empty() && paths.iter().all(|path| path["status"] == "alive") {
             let sequences = paths.iter().map(|path| path["sequence"].as_str().unwrap());
-            return sequences.map(str::to_owned).collect();
+            let found = sequences.map(str::to_owned).collect();
+            if expected.is_none_or(|expected| *expected == found) {
+                return found;
+            }
         }
-        assert!(Instant::now() < deadline, "{from} to {to}: {output:?}");
+        assert!(
+            Instant::now() < deadline,
+            "{from} to {to}: {output:?}, not {expected:?}"
+        );
         thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// Asserts that all pairs have the paths that are expected.
-pub fn assert_same(expected: &Paths, found: &Paths) {
-    assert_eq!(found.len(), 20 * 19);
-    for (pair, paths) in expected {
-        assert_eq!(&found[pair], paths, "from {} to {}", pair.0, pair.1);
     }
 }

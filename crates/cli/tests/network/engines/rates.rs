@@ -82,7 +82,7 @@ fn measure(start: Start<'_>, paths: &[String]) -> Vec<[f64; 2]> {
 fn measure_machines(machines: &Machines, paths: &[String]) -> Vec<[f64; 2]> {
     let ask = |isd_as: &str, args: &[&str]| machines[isd_as].hawser(args);
     for (from, to) in PAIRS {
-        wait_pair(&ask, from, to);
+        wait_pair(&ask, from, to, None);
     }
     measure(&|isd_as, args| machines[isd_as].command(args), paths)
 }
@@ -119,7 +119,7 @@ fn rates_and_round_trips_on_each_engine() {
     let ask = |isd_as: &str, args: &[&str]| lab.hawser(isd_as, args);
     let mut paths = Vec::new();
     for (from, to) in PAIRS {
-        wait_pair(&ask, from, to);
+        wait_pair(&ask, from, to, None);
         let args = ["paths", to, "--timeout", "60s", "--json"];
         let listing: Value = serde_json::from_slice(&ask(from, &args).stdout).unwrap();
         let first = &listing["paths"][0]["fingerprint"];

@@ -44,7 +44,7 @@ links:
   - {a: "2-ff00:0:210#1", b: "1-ff00:0:111#5", linkAtoB: CORE, underlay: UDP/IPv6}
 "#;
 
-fn up(what: &str, text: &str) -> Option<TestLab> {
+pub fn up(what: &str, text: &str) -> Option<TestLab> {
     let folder = tempfile::tempdir().unwrap();
     let file = topology(folder.path(), text);
     As::default().up(&file, what)
@@ -57,7 +57,7 @@ fn apply_command(lab: &TestLab, file: &str, flags: &[&str]) -> Command {
 }
 
 /// Changes a lab; the command must succeed.
-fn apply(lab: &TestLab, text: &str, flags: &[&str]) -> String {
+pub fn apply(lab: &TestLab, text: &str, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = topology(folder.path(), text);
     let output = apply_command(lab, &file, flags).output().unwrap();
@@ -91,7 +91,7 @@ fn hosts(lab: &TestLab) -> BTreeMap<String, String> {
 }
 
 /// The paths between all pairs of ASes.
-fn all_paths(lab: &TestLab) -> BTreeMap<(String, String), Vec<String>> {
+pub fn all_paths(lab: &TestLab) -> BTreeMap<(String, String), Vec<String>> {
     let hosts = hosts(lab);
     let mut all = BTreeMap::new();
     for from in hosts.keys() {
@@ -105,7 +105,7 @@ fn all_paths(lab: &TestLab) -> BTreeMap<(String, String), Vec<String>> {
 }
 
 /// Echo requests without an end, over a link that stays, or by plain IP.
-fn start_pings(lab: &TestLab, from: &str, host: &str) -> Child {
+pub fn start_pings(lab: &TestLab, from: &str, host: &str) -> Child {
     let program = lab.program().to_owned();
     let args = [
         "ping",
@@ -123,7 +123,7 @@ fn start_pings(lab: &TestLab, from: &str, host: &str) -> Child {
 }
 
 /// How many requests were answered, and those before the last answered one that were not.
-fn end_pings(child: Child) -> (usize, Vec<u64>) {
+pub fn end_pings(child: Child) -> (usize, Vec<u64>) {
     let script = format!("kill -INT {}", child.id());
     let killed = Command::new("sh").args(["-c", &script]).status().unwrap();
     assert!(killed.success());

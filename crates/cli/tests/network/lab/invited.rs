@@ -1,5 +1,7 @@
 //! Another machine joins a running lab as an AS.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsFd, AsRawFd};
@@ -60,6 +62,26 @@ fn invite(lab: &TestLab, here: &Machine, archive: &str, more: &[&str]) -> Proces
     Process::start(command)
 }
 
+/// Runs the AS on the other machine.
+fn join(lab: &TestLab, there: &mut Machine, archive: &str, state: &str) {
+    let mut command = Command::new(lab.program());
+    let segments = format!("{archive}.segments");
+    command.args(["as", "join", archive, "--segments", &segments, "--json"]);
+    command.args(["--state", state]);
+    there.start(command);
+    there.wait_ready();
+}
+
+/// Waits until the other machine has that many paths to B, all of them alive.
+fn wait_paths(there: &Machine, count: usize) {
+    eventually(&format!("{count} paths to the lab are alive"), || {
+        let output = there.hawser(&["paths", B, "--json", "--wait=60s"]);
+        let listing: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let paths = listing["paths"].as_array().map_or(&[][..], |paths| paths);
+        paths.len() == count && paths.iter().all(|path| path["status"] == "alive")
+    });
+}
+
 fn end(mut seeder: Child) {
     seeder.kill().unwrap();
     seeder.wait().unwrap();
@@ -84,23 +106,13 @@ fn another_machine_joins_as_an_as() {
     invited.wait_for("the invitation is written", |event| {
         event["event"] == "invited"
     });
-    let mut command = Command::new(lab.program());
-    let segments = format!("{archive}.segments");
-    command.args(["as", "join", &archive, "--segments", &segments, "--json"]);
-    command.args(["--state", &path("state")]);
-    there.start(command);
-    there.wait_ready();
+    join(&lab, &mut there, &archive, &path("state"));
     invited.wait_for("the other machine is heard", |event| {
         event["event"] == "heard"
     });
 
     // It reaches the ASes of the lab, and they reach it.
-    eventually("its paths to the lab are alive", || {
-        let output = there.hawser(&["paths", B, "--json", "--wait=60s"]);
-        let listing: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let paths = listing["paths"].as_array().map_or(&[][..], |paths| paths);
-        paths.len() == 2 && paths.iter().all(|path| path["status"] == "alive")
-    });
+    wait_paths(&there, 2);
     let ping = ["ping", B_HOST, "-c", "3", "--interval", "100ms", "--json"];
     let output = there.hawser(&ping);
     assert!(output.status.success(), "{output:?}");
@@ -150,6 +162,58 @@ fn another_machine_joins_as_an_as() {
 }
 
 #[test]
+fn another_machine_joins_over_several_links() {
+    if !can_run() {
+        return;
+    }
+    let lab = As::default().up("fig4", "invite-links").unwrap();
+    let (here, mut there) = machines();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let archive = path("as.tar.gz");
+    // In any order.
+    let heard = |invited: &Process, mut interfaces: BTreeSet<u64>| {
+        while !interfaces.is_empty() {
+            let what = format!("the other machine is heard at interfaces {interfaces:?}");
+            let found = Cell::new(0);
+            invited.wait_for(&what, |event| {
+                found.set(event["interface"].as_u64().unwrap_or(0));
+                event["event"] == "heard"
+            });
+            interfaces.remove(&found.get());
+        }
+    };
+    let invited = invite(&lab, &here, &archive, &["--parent", B, "--delay", "2ms"]);
+    invited.wait_for("the invitation is written", |event| {
+        event["event"] == "invited"
+            && event["interfaces"]["1"] == AT
+            && event["interfaces"]["2"] == "10.7.0.1:50201"
+    });
+    join(&lab, &mut there, &archive, &path("state"));
+    heard(&invited, (1..=2).collect());
+    // Over A, which has two links to B, and over B itself.
+    wait_paths(&there, 3);
+    lab.assert_answers(B, &format!("{INVITED},127.0.0.1"));
+
+    // Another link, for which it takes another archive. The others stay.
+    invited.terminate();
+    let more = ["--parent", A, "--force", "--rate", "20mbit"];
+    let again = invite(&lab, &here, &archive, &more);
+    again.wait_for("the invitation is written", |event| {
+        event["event"] == "invited" && event["interfaces"]["3"] == "10.7.0.1:50202"
+    });
+    let links = lab.status()["links"].clone();
+    let of_as = (links.as_array().unwrap().iter()).filter(|link| link["b"]["isd_as"] == INVITED);
+    assert_eq!(of_as.count(), 3, "{links}");
+    there.joined.take().unwrap().terminate();
+    join(&lab, &mut there, &archive, &path("state"));
+    heard(&again, (1..=3).collect());
+    wait_paths(&there, 5);
+    lab.down();
+    assert_eq!(again.wait().code(), Some(1));
+}
+
+#[test]
 fn what_cannot_be_invited_is_refused_with_a_line() {
     if !can_run() {
         return;
@@ -180,6 +244,12 @@ fn what_cannot_be_invited_is_refused_with_a_line() {
             "cannot listen at UDP 192.0.2.1:50200",
         ),
         ("3-ff00:0:200", A, "127.0.0.1:50200", "ISD 3 has no core AS"),
+        (
+            INVITED,
+            INVITED,
+            "127.0.0.1:50200",
+            "the lab has no AS 1-ff00:0:200",
+        ),
     ] {
         let error = refuse(isd_as, parent, at);
         assert!(error.contains(word), "{isd_as}: {error}");
