@@ -43,8 +43,7 @@ pub struct InviteArgs {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// Print JSON: what was written, then one line for each link over which the other machine is heard,
-    /// and one at the end
+    /// Print JSON: what was written, then one line for each event
     #[arg(long)]
     json: bool,
     #[command(flatten)]
