@@ -22,7 +22,7 @@ export function cells(text, count) {
 }
 
 export function pieceMap() {
-  const plot = svg("svg", { role: "img", class: "pieces" });
+  const plot = svg("svg", { role: "img", class: "pieces", "aria-label": "Pieces" });
   const text = h("p", { class: "muted small" });
   let shown = null;
   return {

@@ -19,7 +19,7 @@ function step(top) {
 
 export function ratesGraph() {
   let data = { age_ms: [], download_rate: [], upload_rate: [] };
-  const plot = svg("svg", { role: "img" });
+  const plot = svg("svg", { role: "img", "aria-label": "Rates of the last five minutes" });
   const legend = h("p", { class: "legend" });
   const node = h("div", { class: "graph" }, plot, legend);
 
