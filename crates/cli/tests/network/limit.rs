@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{NetNs, is_privileged};
 
+use crate::support::eventually;
+
 /// The worked example of the thesis (004, listing 5.1).
 const EXAMPLE: &str = r#"{
     "1": {"AS_ID": 1, "IsUserAS": true, "Bandwidth": 500, "IP-Address": "fe80::20c:29ff:fe08:993c"},
@@ -38,6 +40,10 @@ impl Bed {
              sysctl -qw net.ipv6.conf.far.disable_ipv6=1; \
              ip addr add fe80::1/64 dev ens33 nodad",
         );
+        // The kernel says of both ends that they are connected, but not at once.
+        eventually("both ends are up", || {
+            bed.sh("ip link show up").matches("state UP").count() == 2
+        });
         Some(bed)
     }
 
