@@ -95,25 +95,38 @@ fn a_file_of_a_policy_that_changes_moves_a_download_that_runs() {
     let Some(lab) = As::default().up("fig7a", "policy-file") else {
         return;
     };
-    let files = Files::new(&[("data", 6 << 20)]);
+    let files = Files::new(&[("data", 12 << 20)]);
     let policy = files.folder.path().join("policy.yml");
     fs::write(&policy, "only: {sequence: '0 0 0'}").unwrap();
     let (_seeder, peer) = Running::seed(&lab, D, &files.torrent(), &files.content());
     let mut args = files.get_args(&peer);
     args.extend(["--policy", policy.to_str().unwrap()].map(str::to_owned));
-    let download = Running::start(&lab, A, &args);
+    let mut download = Running::start(&lab, A, &args);
     eventually("some of it has come", || {
         sent(&lab).iter().sum::<u64>() > 512 << 10
     });
     // What is invalid changes nothing.
     fs::write(&policy, "only: {sequence: '0'").unwrap();
-    std::thread::sleep(Duration::from_millis(700));
-    fs::write(&policy, "only: {sequence: '0 0 0 0 0'}").unwrap();
-    let (report, log) = download.end();
-    assert!(files.same("data"));
-    for part in ["the former policy stays in force", "is in force now"] {
-        assert!(log.contains(part), "{log}");
+    let mut log = BufReader::new(download.0.stderr.take().unwrap());
+    let mut before = String::new();
+    while !before.contains("the former policy stays in force") {
+        let read = log.read_line(&mut before).unwrap();
+        assert!(read > 0, "the download has ended: {before}");
     }
+    fs::write(&policy, "only: {sequence: '0 0 0 0 0'}").unwrap();
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        log.read_to_string(&mut rest).unwrap();
+        rest
+    });
+    let mut text = String::new();
+    let stdout = download.0.stdout.as_mut().unwrap();
+    stdout.read_to_string(&mut text).unwrap();
+    let log = rest.join().unwrap();
+    assert!(download.0.wait().unwrap().success(), "{log}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(files.same("data"));
+    assert!(log.contains("is in force now"), "{log}");
     let used = report["paths"].as_array().unwrap();
     let mut hops: Vec<u64> = used.iter().map(|p| p["hops"].as_u64().unwrap()).collect();
     hops.sort_unstable();

@@ -145,7 +145,11 @@ mod tests {
             prop_assert!(schedule.answer(round_trip) <= bound(LONGEST_ANSWER));
             let due = schedule.gather(timeout, round_trip, sent);
             prop_assert!(due >= timeout);
-            prop_assert!(due <= timeout.max(bound(LONGEST_LOSSLESS_BATCH)));
+            let longest = match losses {
+                0 => LONGEST_LOSSLESS_BATCH,
+                _ => LONGEST_BATCH,
+            };
+            prop_assert!(due <= timeout.max(bound(longest)));
         }
     }
 }
