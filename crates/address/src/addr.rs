@@ -35,6 +35,13 @@ impl ScionAddr {
         };
         Self::new(self.isd_as, SocketAddr::new(ip, 0))
     }
+
+    /// Whether both addresses are of one host: the AS and the IP address are the same, also where one is
+    /// an IPv4 address and the other that address mapped to IPv6.
+    pub fn is_same_host(self, other: Self) -> bool {
+        let host = |addr: Self| (addr.isd_as, addr.host.ip().to_canonical());
+        host(self) == host(other)
+    }
 }
 
 /// An error of parsing a SCION address.

@@ -28,7 +28,7 @@ const MEGABIT: f64 = 125e3;
 /// The part of the link that counts as full.
 const FULL: f64 = 0.9;
 
-/// Who sends: the protocols differ in their rate control and in how often they acknowledge.
+/// A protocol of this program. Each has its own rate control and its own interval of acknowledgements.
 #[derive(Clone, Copy, PartialEq)]
 enum Protocol {
     Bulk,

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::resume::Hint;
-
 /// Bytes around a SCION packet between two routers: UDP, IPv4.
 const UNDERLAY: u128 = 28;
 /// The initial window in packets, and in bytes (RFC 9002, 7.2).
@@ -21,6 +19,20 @@ pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Growth of the rate in each step of a start: while it is below what is announced, and beyond it.
 const DOUBLE: f64 = 2.0;
 const GENTLE: f64 = 1.25;
+
+/// What a path is expected to carry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hint {
+    /// Bytes per second.
+    pub(crate) bandwidth: f64,
+}
+
+impl Hint {
+    /// What a path with a round-trip time of `rtt` holds at this bandwidth, in bytes.
+    pub(crate) fn holds(&self, rtt: Duration) -> f64 {
+        self.bandwidth * rtt.as_secs_f64()
+    }
+}
 
 /// The announced bandwidth and latency of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -64,7 +64,7 @@ impl Cubic {
         self.recovery = Some(now);
     }
 
-    /// Jumps to `window` bytes, and goes on with slow start.
+    /// Raises the window to `window` bytes, and stays in slow start, or enters it.
     pub(crate) fn jump(&mut self, window: u64) {
         self.window = (window as f64).max(self.window);
         if !self.is_starting() {

@@ -29,6 +29,7 @@ mod tests;
 
 use std::time::Duration;
 
+use super::announced::Hint;
 use super::bbr::tolerated;
 use super::round::grown;
 
@@ -43,20 +44,6 @@ const MAX_JUMP: f64 = (128u64 << 20) as f64;
 /// To how many times the hint the window grows early: acknowledgements that come in batches leave a part
 /// of it unused.
 const GROW: f64 = 1.25;
-
-/// What a path is expected to carry.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Hint {
-    /// Bytes per second.
-    pub(crate) bandwidth: f64,
-}
-
-impl Hint {
-    /// What a path with a round-trip time of `rtt` holds at this bandwidth, in bytes.
-    pub(crate) fn holds(&self, rtt: Duration) -> f64 {
-        self.bandwidth * rtt.as_secs_f64()
-    }
-}
 
 /// The state of a sender that may have a hint.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use super::round::{Rounds, grown};
 
 /// Gentle growth is a quarter of slow start's (RFC 9406, 4.3), which overshoots a queue by little.
 const GENTLE: f64 = 4.0;
-/// Divisors beyond the expected bandwidth, in the first round and in later ones, where it halves with
-/// each. A quarter would still overshoot the short queue of a long path, because its effect on the queue
-/// shows a round trip later; so would an eighth where the expectation is right.
+/// Divisors of slow start's growth beyond the expected bandwidth: in the first round, and the least. It
+/// halves with each round. What is sent too much fills the queue a round trip later, so that growth by a
+/// quarter or an eighth from the first round on would overflow the short queue of a long path.
 const BEYOND: (u32, u32) = (64, 8);
 /// Rounds of gentle growth until slow start is over (RFC 9406, 4.3).
 const CSS_ROUNDS: u32 = 5;

@@ -117,7 +117,7 @@ impl Swarms {
             return Err(Refusal::NotAllowed);
         }
         if let (PeerAddr::Scion(from), Some(named)) = (client.addr, request.scion)
-            && !is_same_host(from, named)
+            && !from.is_same_host(named)
         {
             self.counters.not_stored += 1;
             return Err(Refusal::ForeignHost);
@@ -433,12 +433,6 @@ impl Swarms {
         peers.truncate(want);
         peers
     }
-}
-
-/// Whether both addresses are those of one host in one AS.
-fn is_same_host(one: ScionAddr, other: ScionAddr) -> bool {
-    let host = |addr: ScionAddr| (addr.isd_as, addr.host.ip().to_canonical());
-    host(one) == host(other)
 }
 
 impl std::fmt::Debug for Swarms {

@@ -34,4 +34,4 @@ pub use self::store::{ChainQuery, LoadError, Store};
 pub use self::trc::{Trc, TrcContent, TrcId};
 pub use self::trc_verify::TrcVerifyError;
 pub use self::update::{add_core, check_voters, set_core};
-pub use self::write::{AsRole, WriteError, write, write_with};
+pub use self::write::{AsRole, VOTING, WriteError, write, write_with};

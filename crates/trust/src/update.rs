@@ -18,7 +18,7 @@ use crate::key::Key;
 use crate::pem;
 use crate::store::{LoadError, Store, read};
 use crate::trc::{Payload, Trc, TrcId};
-use crate::write::{EARLY, TRC_LIFETIME, WriteError, file};
+use crate::write::{EARLY, TRC_LIFETIME, VOTING, WriteError, file};
 
 /// Seconds for which the previous TRC stays valid beside an update.
 const GRACE: u64 = 24 * 3600;
@@ -146,7 +146,7 @@ fn voters<'a>(
 ) -> Result<Vec<Voter>, IssueError> {
     let mut voters: Vec<Voter> = Vec::new();
     for folder in folders {
-        let voting = folder.join("crypto").join("voting");
+        let voting = folder.join(VOTING);
         let key = voting.join("sensitive-voting.key");
         if !key.exists() {
             continue;

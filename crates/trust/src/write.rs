@@ -75,6 +75,9 @@ pub enum WriteError {
 /// the start of the network; and clocks differ, for which segments are valid an hour before they are made.
 pub(crate) const EARLY: Duration = Duration::from_secs(2 * 3600);
 
+/// The folder, in that of an AS, of what it votes with: keys and certificates.
+pub const VOTING: &str = "crypto/voting";
+
 pub(crate) const DAY: u64 = 24 * 3600;
 /// Lifetime of voting and root certificates.
 const ROOT_LIFETIME: u64 = 730 * DAY;

@@ -217,7 +217,7 @@ impl Pki {
             let Some(isd_as) = as_of(&path) else {
                 continue;
             };
-            let needed = ["crypto/ca", "crypto/voting"];
+            let needed = ["crypto/ca", hawser_trust::VOTING];
             if !all.contains_key(&isd_as) && !needed.iter().any(|name| path.join(name).exists()) {
                 fs::remove_dir_all(&path).map_err(at(&path))?;
             }

@@ -39,9 +39,8 @@ impl PeerPorts {
     /// The port to announce at the node over SCION at `node`. Other nodes store peers at the host that asks
     /// them, and no query can name another, so a peer elsewhere is not announced.
     pub(super) fn at_scion_node(&self, node: ScionAddr) -> Option<u16> {
-        let host = |addr: ScionAddr| (addr.isd_as, addr.host.ip().to_canonical());
         let peer = self.scion?;
-        if host(peer) != host(node) {
+        if !peer.is_same_host(node) {
             tracing::warn!(%peer, %node, "the DHT names peers at the host of their node alone: this one is \
                 not announced, unless its node runs at its host");
             return None;

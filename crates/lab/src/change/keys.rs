@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_topology::{AsDir, FileError, IsdAsn, Network};
-use hawser_trust::{IssueError, Issuer, SignError, WriteError};
+use hawser_trust::{IssueError, Issuer, SignError, VOTING, WriteError};
 
 use crate::dir::LabDir;
 use crate::up;
@@ -55,11 +55,8 @@ pub(crate) fn make(
     Ok(())
 }
 
-/// What voters need of their folders. It stays when an AS leaves the lab: the next TRC of its ISD needs the
-/// keys of more than half of the voters.
-const VOTING: &str = "crypto/voting";
-
-/// Removes the folder of an AS that left the lab, but for what it votes with.
+/// Removes the folder of an AS that left the lab, but for what it votes with: the next TRC of its ISD needs
+/// the keys of more than half of the voters.
 pub(crate) fn forget(dir: &LabDir, isd_as: IsdAsn) -> Result<(), FileError> {
     let folder = dir.as_dir(isd_as).path().to_owned();
     let voting = folder.join(VOTING);

@@ -87,7 +87,7 @@ pub struct Provenance {
     pub created_by: Option<String>,
     /// When it was made, in Unix seconds.
     pub creation_date: Option<i64>,
-    /// The text by which a tracker's torrent differs from others of the same content.
+    /// A text that trackers add, so that their torrent of some content has an info-hash of its own.
     pub source: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct Metainfo {
     pub private: bool,
     /// Where peers and content are found.
     pub sources: Sources,
-    /// Who made it, when, and for what.
+    /// What it says of its own making.
     pub provenance: Provenance,
 }
 
