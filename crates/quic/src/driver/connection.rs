@@ -19,9 +19,12 @@
 //! configured with. Peers that are not known yet share a fixed sum (`unknown`).
 
 mod datagrams;
+mod inbound;
+mod outbound;
 mod schedule;
 mod state;
 mod streams;
+mod tasks;
 mod writers;
 
 use std::ops::Deref;
@@ -84,7 +87,7 @@ impl Connection {
             true => After::default(),
             false => state.advance(&self.driver, self.handle, now, cause),
         };
-        let displaced = state.account(&self.driver);
+        let displaced = state.inbound.account(&self.driver);
         drop(state);
         if after.blocked {
             self.driver.on_blocked(self.handle);
@@ -107,15 +110,15 @@ impl Connection {
         let mut state = self.lock();
         let unknown = &self.driver.unknown;
         let (number, mut displaced) = unknown.insert(peer.network(), Arc::downgrade(self), now);
-        state.unknown = Some(number);
-        displaced.extend(state.account(&self.driver));
+        state.inbound.count_as_unknown(number);
+        displaced.extend(state.inbound.account(&self.driver));
         drop(state);
         give_way(displaced);
     }
 
     /// The application knows the peer: the connection does not give way any more.
     pub(crate) fn set_known(&self) {
-        if let Some(number) = self.lock().unknown.take() {
+        if let Some(number) = self.lock().inbound.set_known() {
             self.driver.unknown.remove(number);
         }
     }
@@ -125,7 +128,7 @@ impl Connection {
         self.close(DISPLACED, DISPLACED_REASON);
         let mut state = self.lock();
         state.abandoned = true;
-        state.discard();
+        state.inbound.discard();
         self.driver.forget(self);
     }
 
@@ -168,7 +171,7 @@ impl Connection {
         match &state.error {
             Some(error) => Poll::Ready(Err(error.clone())),
             None if state.connected => Poll::Ready(Ok(())),
-            None => state.wait(cx),
+            None => state.tasks.wait(cx),
         }
     }
 
@@ -182,7 +185,7 @@ impl Connection {
         let mut state = self.lock();
         match &state.error {
             Some(error) => Poll::Ready(error.clone()),
-            None => state.wait(cx),
+            None => state.tasks.wait(cx),
         }
     }
 
@@ -206,7 +209,7 @@ impl Connection {
             state.end(error.into());
         }
         state.abandoned = true;
-        let woken = mem::take(&mut state.woken);
+        let woken = mem::take(&mut state.tasks.woken);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -236,15 +239,14 @@ impl Connection {
 
     /// What unread data takes, and the most that it has taken, in bytes of memory.
     pub(crate) fn held(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.held, state.peak_held)
+        self.lock().inbound.held()
     }
 
     /// Lets the receive window grow.
     pub(crate) fn expect_data(&self) {
         self.set_known();
         self.update(Instant::now(), Cause::Application, |state| {
-            state.window.grow(&self.driver.budget);
+            state.inbound.expect_data(&self.driver);
         });
     }
 
@@ -308,9 +310,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         let state = state.unwrap_or_else(PoisonError::into_inner);
-        state.window.release(&self.driver.budget);
-        if let Some(number) = state.unknown {
-            self.driver.unknown.remove(number);
-        }
+        state.inbound.release(&self.driver);
     }
 }

@@ -32,7 +32,7 @@ impl Connection {
         match (state.quic.datagrams().recv(), &state.error) {
             (Some(bytes), _) => Poll::Ready(Ok(bytes)),
             (None, Some(error)) => Poll::Ready(Err(error.clone())),
-            (None, None) => state.wait(cx),
+            (None, None) => state.tasks.wait(cx),
         }
     }
 }

@@ -1,26 +1,22 @@
 //! The protocol state of a connection, and what waits for it.
 
-use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::mem;
+use std::task::Waker;
 use std::time::{Duration, Instant};
-use std::{io, mem};
 
 use bytes::Bytes;
-use hawser_endhost::lanes::{Flow, FlowId, LaneSender};
+use hawser_endhost::lanes::FlowId;
 use noq_proto::{
-    ConnectionError, ConnectionHandle, Event, PathId, ReadError, StreamEvent, StreamId,
-    TransportError, TransportErrorCode, VarInt,
+    ConnectionError, ConnectionHandle, Event, PathId, StreamEvent, TransportError,
+    TransportErrorCode,
 };
 
+use super::inbound::Inbound;
+use super::outbound::Outbound;
 use super::schedule::{Schedule, part_of};
-use super::writers::Writers;
+use super::tasks::Tasks;
 use crate::close::TOO_FRAGMENTED;
-use crate::driver::buffer::{End, StreamBuffer};
-use crate::driver::unknown::Number;
-use crate::driver::window::ReceiveWindow;
-use crate::driver::{Connection, Driver, Received};
+use crate::driver::{Driver, Received};
 
 /// Bytes of streams that may wait for acknowledgements, in congestion windows: what is being
 /// repaired, what is under way and what is to go next.
@@ -35,12 +31,7 @@ const MIN_RETRANSMIT_TIME: Duration = Duration::from_millis(300);
 /// What the lock of a connection protects.
 pub(super) struct ConnectionState {
     pub(super) quic: noq_proto::Connection,
-    sender: LaneSender,
-    /// `None` once it is forgotten, because no lane uses it.
-    flow: Option<Arc<Flow>>,
-    /// Packets, and how far the socket has taken them.
-    packets: Vec<u8>,
-    pending: Option<Pending>,
+    outbound: Outbound,
     began: Instant,
     schedule: Schedule,
     /// The deadline that the driver's timers know.
@@ -49,24 +40,9 @@ pub(super) struct ConnectionState {
     pub(super) error: Option<ConnectionError>,
     /// Nothing is received or sent any more, and no timer expires.
     pub(super) abandoned: bool,
-    pub(super) streams: HashMap<StreamId, StreamBuffer>,
-    /// Streams that the peer opened and that were not accepted.
-    pub(super) opened: VecDeque<StreamId>,
-    pub(super) window: ReceiveWindow,
-    /// What unread data of all streams takes, in bytes of memory.
-    pub(super) held: usize,
-    /// The most that it was.
-    pub(super) peak_held: usize,
-    /// Its number among the connections whose peers are unknown, with what they know to be held.
-    pub(super) unknown: Option<Number>,
-    accounted: usize,
+    pub(super) inbound: Inbound,
     send_window: u64,
-    pub(super) writers: Writers,
-    pub(super) finishing: HashMap<StreamId, Waker>,
-    /// Wait for everything else: set up, opened streams, room for streams, the end.
-    waiting: Vec<Waker>,
-    /// Woken when the lock is released.
-    pub(super) woken: Vec<Waker>,
+    pub(super) tasks: Tasks,
 }
 
 /// Why a connection is looked at.
@@ -78,14 +54,6 @@ pub(super) enum Cause {
     Time,
     /// The application wants something.
     Application,
-}
-
-/// Packets that the socket has not taken.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    at: usize,
-    segment: usize,
-    ecn: u8,
 }
 
 /// What is to be done once the lock is released.
@@ -103,37 +71,17 @@ impl ConnectionState {
         let now = Instant::now();
         Self {
             quic,
-            sender: driver.lanes.sender(),
-            flow: driver.lanes.flow(flow),
-            packets: Vec::new(),
-            pending: None,
+            outbound: Outbound::new(driver, flow),
             began: now,
             schedule: Schedule::new(now),
             deadline: None,
             connected: false,
             error: None,
             abandoned: false,
-            streams: HashMap::new(),
-            opened: VecDeque::new(),
-            window: ReceiveWindow::new(now),
-            held: 0,
-            peak_held: 0,
-            unknown: None,
-            accounted: 0,
+            inbound: Inbound::new(now),
             send_window: 0,
-            writers: Writers::default(),
-            finishing: HashMap::new(),
-            waiting: Vec::new(),
-            woken: Vec::new(),
+            tasks: Tasks::default(),
         }
-    }
-
-    /// Lets the task of `cx` look again when something changes that no stream brings.
-    pub(super) fn wait<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
-        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            self.waiting.push(cx.waker().clone());
-        }
-        Poll::Pending
     }
 
     /// Takes a packet in. If it opens, answers may take its path.
@@ -147,7 +95,7 @@ impl ConnectionState {
 
     fn handle(&mut self, driver: &Driver, packet: Received) {
         let Received { event, candidate } = packet;
-        let flow = self.flow.as_ref().map(|flow| flow.id);
+        let flow = self.outbound.flow();
         let Some(candidate) = candidate.filter(|one| self.connected && flow == Some(one.flow()))
         else {
             // Before the handshake ends, others can make packets that open.
@@ -176,7 +124,7 @@ impl ConnectionState {
                 }
             }
             self.take_events(now);
-            if self.held as u64 > self.window.memory() && self.error.is_none() {
+            if self.inbound.is_too_fragmented() && self.error.is_none() {
                 self.refuse_fragments(now);
             }
             self.set_windows(driver, now);
@@ -184,7 +132,10 @@ impl ConnectionState {
             let pause = (cause == Cause::Packets && self.error.is_none())
                 .then(|| self.schedule.answer(self.round_trip()))
                 .filter(|until| *until > now);
-            let blocked = pause.is_none() && self.send(now).is_err();
+            let blocked = pause.is_none()
+                && (self.outbound)
+                    .send(&mut self.quic, &mut self.schedule, now)
+                    .is_err();
             match self.quic.poll_timeout() {
                 Some(deadline) if deadline <= now => self.quic.handle_timeout(now),
                 _ => break (blocked, pause),
@@ -194,13 +145,14 @@ impl ConnectionState {
         let timeout = self.quic.poll_timeout();
         let timeout = timeout.map(|timeout| self.schedule.gather(timeout, round_trip, now));
         let gathering = part_of(round_trip, LONGEST_GATHERING);
-        let writable = self.writers.wake(now, gathering, &mut self.woken);
+        let Tasks { writers, woken, .. } = &mut self.tasks;
+        let writable = writers.wake(now, gathering, woken);
         let deadline = timeout.into_iter().chain(pause).chain(writable).min();
         let before = mem::replace(&mut self.deadline, deadline);
         After {
             blocked,
             sooner: before != deadline && driver.timers.set(handle, before, deadline),
-            woken: mem::take(&mut self.woken),
+            woken: mem::take(&mut self.tasks.woken),
         }
     }
 
@@ -214,50 +166,6 @@ impl ConnectionState {
 
     fn rtt(&self) -> Duration {
         self.quic.rtt(PathId::ZERO).unwrap_or_default()
-    }
-
-    /// Sends what there is to send. Fails when the socket has no room.
-    fn send(&mut self, now: Instant) -> io::Result<()> {
-        loop {
-            if let Some(pending) = &mut self.pending {
-                let Some(flow) = &self.flow else {
-                    // No lane uses it: the packets go nowhere.
-                    self.pending = None;
-                    continue;
-                };
-                while pending.at < self.packets.len() {
-                    let rest = &self.packets[pending.at..];
-                    match self
-                        .sender
-                        .try_send(flow, rest, pending.segment, pending.ecn)
-                    {
-                        Ok(sent) => pending.at += sent,
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            return Err(error);
-                        }
-                        // What the system does not take is lost, as packets are. Connections over
-                        // the flow end with the reason.
-                        Err(_) => break,
-                    }
-                }
-                self.pending = None;
-            }
-            self.packets.clear();
-            // What one call of the kernel takes: a rest would be a small batch for every router.
-            let batch = self.flow.as_ref().map_or(NonZeroUsize::MIN, |flow| {
-                let mtu = self.quic.current_mtu();
-                self.sender.max_segments(flow, mtu.into())
-            });
-            let Some(transmit) = self.quic.poll_transmit(now, batch, &mut self.packets) else {
-                return Ok(());
-            };
-            self.schedule.on_sent(now);
-            self.pending = Some(Pending {
-                at: 0,
-                segment: transmit.segment_size.unwrap_or(transmit.size),
-                ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
-            });
-        }
     }
 
     fn take_events(&mut self, now: Instant) {
@@ -277,16 +185,16 @@ impl ConnectionState {
                     self.quic.handle_network_change(None, now);
                 }
                 self.connected = true;
-                self.woken.append(&mut self.waiting);
+                self.tasks.wake_others();
             }
             Event::ConnectionLost { reason } => self.end(reason),
             Event::Stream(event) => self.on_stream(event),
             Event::DatagramReceived => {
-                if self.unknown.is_some() {
+                if self.inbound.is_unknown() {
                     // Nothing accounts for what an unknown peer sends in this manner.
                     while self.quic.datagrams().recv().is_some() {}
                 }
-                self.woken.append(&mut self.waiting);
+                self.tasks.wake_others();
             }
             // Nothing here waits for these.
             _ => {}
@@ -296,47 +204,17 @@ impl ConnectionState {
     fn on_stream(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Opened { dir } => {
-                while let Some(id) = self.quic.streams().accept(dir) {
-                    self.streams.insert(id, StreamBuffer::default());
-                    self.opened.push_back(id);
-                    self.read(id);
-                }
-                self.woken.append(&mut self.waiting);
+                self.inbound.accept(&mut self.quic, dir);
+                self.tasks.wake_others();
             }
-            StreamEvent::Readable { id } => self.read(id),
-            StreamEvent::Writable { id } => self.writers.on_writable(id),
-            StreamEvent::Finished { id } => self.woken.extend(self.finishing.remove(&id)),
-            StreamEvent::Stopped { id, .. } => {
-                self.woken.extend(self.writers.remove(id));
-                self.woken.extend(self.finishing.remove(&id));
+            StreamEvent::Readable { id } => {
+                let reader = self.inbound.receive(&mut self.quic, id);
+                self.tasks.woken.extend(reader);
             }
-            StreamEvent::Available { .. } => self.woken.append(&mut self.waiting),
-        }
-    }
-
-    /// Takes what arrived on a stream out of the protocol.
-    fn read(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let (before, held) = (stream.len(), stream.held());
-        if let Ok(mut chunks) = self.quic.recv_stream(id).read(false) {
-            loop {
-                match chunks.next(usize::MAX) {
-                    Ok(Some(chunk)) => stream.insert(chunk.offset, &chunk.bytes),
-                    Ok(None) => break stream.end(End::Finished),
-                    Err(ReadError::Reset(code)) => break stream.end(End::Reset(code)),
-                    Err(ReadError::Blocked) => break,
-                }
-            }
-            // Reading gives the peer as much more to send; what nobody has read yet takes it back.
-            self.window.on_received((stream.len() - before) as u64);
-            let _ = chunks.finalize();
-        }
-        self.held = self.held + stream.held() - held;
-        self.peak_held = self.peak_held.max(self.held);
-        if stream.is_readable() {
-            self.woken.extend(stream.reader.take());
+            StreamEvent::Writable { id } => self.tasks.writers.on_writable(id),
+            StreamEvent::Finished { id } => self.tasks.on_delivered(id),
+            StreamEvent::Stopped { id, .. } => self.tasks.on_stopped(id),
+            StreamEvent::Available { .. } => self.tasks.wake_others(),
         }
     }
 
@@ -350,34 +228,13 @@ impl ConnectionState {
         );
         let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason.into());
         self.end(error.into());
-        self.discard();
-    }
-
-    /// Drops what was not read. The connection must have ended.
-    pub(super) fn discard(&mut self) {
-        for stream in self.streams.values_mut() {
-            self.window.on_discarded(stream.len() as u64);
-            *stream = StreamBuffer::default();
-        }
-        self.held = 0;
-    }
-
-    /// Accounts what is held, if the peer is unknown. Returns the connections that give way.
-    pub(super) fn account(&mut self, driver: &Driver) -> Vec<Weak<Connection>> {
-        match self.unknown {
-            Some(number) if self.accounted != self.held => {
-                self.accounted = self.held;
-                driver.unknown.set_held(number, self.held)
-            }
-            _ => Vec::new(),
-        }
+        self.inbound.discard();
     }
 
     /// Sets how much may be under way, in both directions.
     fn set_windows(&mut self, driver: &Driver, now: Instant) {
         let round_trip = self.rtt();
-        if let Some(window) = self.window.update(now, round_trip, &driver.budget) {
-            let window = VarInt::try_from(window).unwrap_or(VarInt::MAX);
+        if let Some(window) = self.inbound.update_window(driver, round_trip, now) {
             self.quic.set_receive_window(window);
         }
         if let Some(path) = self.quic.path_stats(PathId::ZERO) {
@@ -396,14 +253,6 @@ impl ConnectionState {
     /// Ends every wait: the connection is closed.
     pub(super) fn end(&mut self, error: ConnectionError) {
         self.error = Some(error);
-        self.woken.append(&mut self.waiting);
-        self.woken.extend(self.writers.drain());
-        self.woken
-            .extend(self.finishing.drain().map(|(_, waker)| waker));
-        let readers = self
-            .streams
-            .values_mut()
-            .filter_map(|stream| stream.reader.take());
-        self.woken.extend(readers);
+        self.tasks.wake_all(self.inbound.readers());
     }
 }

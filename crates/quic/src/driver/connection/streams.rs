@@ -33,10 +33,10 @@ impl Connection {
             }
             match state.quic.streams().open(Dir::Bi) {
                 Some(id) => {
-                    state.streams.insert(id, StreamBuffer::default());
+                    state.inbound.open(id);
                     Poll::Ready(Ok(id))
                 }
-                None => state.wait(cx),
+                None => state.tasks.wait(cx),
             }
         })
     }
@@ -44,10 +44,10 @@ impl Connection {
     /// The next stream that the peer opened.
     pub(crate) fn poll_accept(&self, cx: &Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
         let mut state = self.lock();
-        match (state.opened.pop_front(), &state.error) {
+        match (state.inbound.next_opened(), &state.error) {
             (Some(id), _) => Poll::Ready(Ok(id)),
             (None, Some(error)) => Poll::Ready(Err(error.clone())),
-            (None, None) => state.wait(cx),
+            (None, None) => state.tasks.wait(cx),
         }
     }
 
@@ -93,18 +93,16 @@ impl Connection {
         take: impl FnOnce(&mut StreamBuffer) -> Option<(usize, T)>,
     ) -> Poll<Result<Option<T>, StreamFault>> {
         let mut state = self.lock();
-        let ConnectionState { streams, error, .. } = &mut *state;
-        let Some(stream) = streams.get_mut(&id) else {
+        let ConnectionState { inbound, error, .. } = &mut *state;
+        let Some(stream) = inbound.stream(id) else {
             return Poll::Ready(Err(StreamFault::Finished));
         };
         let held = stream.held();
         if let Some((read, taken)) = take(stream) {
             let freed = held - stream.held();
-            state.held -= freed;
-            state.window.on_read(read as u64);
-            let due = state.window.is_due();
+            let due = inbound.on_read(read, freed);
             // Less than before: nothing gives way.
-            state.account(&self.driver);
+            inbound.account(&self.driver);
             drop(state);
             if due {
                 self.drive(Instant::now());
@@ -125,9 +123,7 @@ impl Connection {
     /// Reads no more of a stream.
     pub(crate) fn stop(&self, id: StreamId) {
         self.update(Instant::now(), Cause::Application, |state| {
-            if let Some(stream) = state.streams.remove(&id) {
-                state.held -= stream.held();
-                state.window.on_discarded(stream.len() as u64);
+            if state.inbound.stop(id) {
                 // It fails only when all has arrived.
                 let _ = state.quic.recv_stream(id).stop(VarInt::from_u32(0));
             }
@@ -169,7 +165,7 @@ impl Connection {
             match write(&mut state.quic.send_stream(id)) {
                 Ok(written) => Poll::Ready(Ok(written)),
                 Err(WriteError::Blocked) => {
-                    state.writers.wait(id, cx.waker().clone());
+                    state.tasks.writers.wait(id, cx.waker().clone());
                     Poll::Pending
                 }
                 Err(WriteError::Stopped(_)) => Poll::Ready(Err(StreamFault::Stopped)),
@@ -208,10 +204,7 @@ impl Connection {
             (Err(_), _) => Poll::Ready(Ok(())),
             (Ok(Some(_)), _) => Poll::Ready(Err(StreamFault::Stopped)),
             (Ok(None), Some(error)) => Poll::Ready(Err(StreamFault::Lost(error.clone()))),
-            (Ok(None), None) => {
-                state.finishing.insert(id, cx.waker().clone());
-                Poll::Pending
-            }
+            (Ok(None), None) => state.tasks.wait_for_delivery(id, cx),
         }
     }
 }
