@@ -111,8 +111,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             let entries = self.entries.entry(fingerprint);
             let entry = entries.or_insert_with(|| PathStatus::new(path.clone()));
             entry.path = path.clone();
-            entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
-            entry.withdrawn = None;
+            entry.obstacles.unfit = fits(path).err().map(|why| Reason::Unfit { why });
+            entry.obstacles.withdrawn = None;
             if !std::mem::replace(&mut entry.offered, true) {
                 entry.readmit();
             }
@@ -353,10 +353,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     pub fn changes(&mut self) -> Vec<(Fingerprint, Decision)> {
         let changed = |(path, entry): (&Fingerprint, &mut PathStatus<P>)| {
             let decision = entry.decision();
-            if entry.published.as_ref() == Some(&decision) {
+            if entry.decisions.published.as_ref() == Some(&decision) {
                 return None;
             }
-            entry.published = Some(decision.clone());
+            entry.decisions.published = Some(decision.clone());
             Some((*path, decision))
         };
         match std::mem::take(&mut self.unpublished) {
@@ -444,7 +444,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     pub fn has_shares(&self) -> bool {
         // All have one, or none has.
         let first = self.entries.values().next();
-        first.is_some_and(|entry| entry.share.is_some())
+        first.is_some_and(|entry| entry.quota.share.is_some())
     }
 
     /// How much more may be requested over a path. `requested` returns how many bytes are requested
@@ -468,7 +468,11 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     fn forget(&mut self, now: Instant) {
         let former = |(path, entry): (&Fingerprint, &PathStatus<P>)| {
             let used = entry.open.is_some() || entry.dialing.is_some();
-            entry.withdrawn.filter(|_| !used).map(|at| (at, *path))
+            entry
+                .obstacles
+                .withdrawn
+                .filter(|_| !used)
+                .map(|at| (at, *path))
         };
         let mut former: Vec<_> = self.entries.iter().filter_map(former).collect();
         former.sort_unstable();
@@ -486,12 +490,12 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let offered: Vec<P> = offered.map(|entry| entry.path.clone()).collect();
         let mut denied_paths = denied(policy, &offered);
         for (path, entry) in &mut self.entries {
-            entry.denied = match entry.offered {
+            entry.obstacles.denied = match entry.offered {
                 true => denied_paths.remove(path),
                 // It is no alternative to those that are offered.
                 false => denied(policy, std::slice::from_ref(&entry.path)).remove(path),
             };
-            let Some(reason) = &entry.denied else {
+            let Some(reason) = &entry.obstacles.denied else {
                 continue;
             };
             let cause = Cause::Decided(reason.clone());

@@ -36,21 +36,12 @@ pub struct PathStatus<P> {
     pub path: P,
     /// Whether it is offered now.
     pub offered: bool,
-    /// Since when it is no longer offered.
-    pub(super) withdrawn: Option<Instant>,
-    /// Why nothing can be sent over it, and why the policy does not allow it.
-    pub(super) unfit: Option<Reason>,
-    pub(super) denied: Option<Reason>,
+    pub(super) obstacles: Obstacles,
     /// Whether the selection takes it.
     pub taken: bool,
     /// Whether it is used on trial, or since a trial, though the selection does not take it.
     pub(super) sensed: bool,
-    /// The decision of the selection.
-    pub(super) selected: Option<Decision>,
-    /// The later decision of weighing or sensing, which takes precedence over `selected`.
-    pub(super) weighed: Option<Decision>,
-    /// The decision last published.
-    pub(super) published: Option<Decision>,
+    pub(super) decisions: Decisions,
     /// The shortest round-trip time measured right after connecting, before queues build up.
     pub(super) rtt: Option<Duration>,
     /// The subflow that is connected.
@@ -60,12 +51,39 @@ pub struct PathStatus<P> {
     pub(super) backoff: Backoff,
     /// Bytes received over all its subflows.
     pub bytes: u64,
-    /// The share of the bytes that it must carry, 0 to 1, not counting its first `shared_from`
-    /// bytes; `None` if it has none.
-    pub(super) share: Option<f64>,
-    pub(super) shared_from: u64,
+    pub(super) quota: Quota,
     /// Why the last subflow ended or could not be connected.
     pub error: Option<String>,
+}
+
+/// Why a path must not be dialed.
+#[derive(Debug, Default)]
+pub(super) struct Obstacles {
+    /// Since when it is no longer offered.
+    pub(super) withdrawn: Option<Instant>,
+    /// Why nothing can be sent over it.
+    pub(super) unfit: Option<Reason>,
+    /// Why the policy does not allow it.
+    pub(super) denied: Option<Reason>,
+}
+
+/// What was decided about a path.
+#[derive(Debug, Default)]
+pub(super) struct Decisions {
+    /// By the selection.
+    pub(super) selected: Option<Decision>,
+    /// Later, by weighing or sensing: it takes precedence over `selected`.
+    pub(super) weighed: Option<Decision>,
+    /// The decision last published.
+    pub(super) published: Option<Decision>,
+}
+
+/// How much of the bytes a path must carry.
+#[derive(Debug, Default)]
+pub(super) struct Quota {
+    /// The share of the bytes, 0 to 1, not counting its first `from` bytes; `None` if it has none.
+    pub(super) share: Option<f64>,
+    pub(super) from: u64,
 }
 
 /// A subflow that is connected.
@@ -103,28 +121,24 @@ impl<P: AsRef<Path>> PathStatus<P> {
             fingerprint: path.as_ref().fingerprint(),
             path,
             offered: false,
-            withdrawn: None,
-            unfit: None,
-            denied: None,
+            obstacles: Obstacles::default(),
             taken: false,
             sensed: false,
-            selected: None,
-            weighed: None,
-            published: None,
+            decisions: Decisions::default(),
             rtt: None,
             open: None,
             dialing: None,
             backoff: Backoff::new(Pace::Own),
             bytes: 0,
-            share: None,
-            shared_from: 0,
+            quota: Quota::default(),
             error: None,
         }
     }
 
     /// Why it must not be dialed, if so.
     pub(super) fn unusable(&self) -> Option<&Reason> {
-        self.denied.as_ref().or(self.unfit.as_ref())
+        let Obstacles { denied, unfit, .. } = &self.obstacles;
+        denied.as_ref().or(unfit.as_ref())
     }
 
     /// Whether it is offered and may be dialed.
@@ -163,7 +177,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
     /// Holds its subflow because it is no longer offered. Most likely a link is down: other paths
     /// fetch what was requested over it.
     pub(super) fn withdraw(&mut self, now: Instant) -> Vec<Order> {
-        self.withdrawn = Some(now);
+        self.obstacles.withdrawn = Some(now);
         let cause = Cause::NotOffered;
         let mut orders = Vec::from_iter(self.end_dial(cause.clone()));
         if let Some(open) = &mut self.open {
@@ -234,9 +248,9 @@ impl<P: AsRef<Path>> PathStatus<P> {
             return Decision::left(Reason::NotOffered);
         }
         // The result of weighing counts unless the selection contradicts it.
-        let weighed = self.weighed.as_ref();
+        let weighed = self.decisions.weighed.as_ref();
         let weighed = weighed.filter(|one| (one.verdict != Verdict::Left) == self.is_used());
-        let decided = weighed.or(self.selected.as_ref());
+        let decided = weighed.or(self.decisions.selected.as_ref());
         decided.cloned().unwrap_or_else(|| {
             let error = self.open.is_none().then(|| self.error.clone()).flatten();
             let why = error.unwrap_or_else(|| "nothing comes over it".into());

@@ -33,7 +33,7 @@ pub(super) fn judge_lag<P: AsRef<Path>>(entries: &mut Entries<P>, most: Duration
         has_changed = true;
         let reason = Reason::Lags { rtt, best };
         if is_held || !open.loss.is_held() {
-            entry.weighed = is_held.then(|| Decision::waiting(reason));
+            entry.decisions.weighed = is_held.then(|| Decision::waiting(reason));
         }
     }
     has_changed
@@ -59,7 +59,7 @@ pub(super) fn judge_loss<P: AsRef<Path>>(entries: &mut Entries<P>, now: Instant)
         if open.loss.is_held() && (is_due || used.is_empty()) {
             open.loss.release();
             if !open.lag.is_held() {
-                entry.weighed = None;
+                entry.decisions.weighed = None;
             }
             has_changed = true;
             continue;
@@ -76,7 +76,7 @@ pub(super) fn judge_loss<P: AsRef<Path>>(entries: &mut Entries<P>, now: Instant)
             share_ppm,
             best_ppm,
         };
-        entry.weighed = Some(Decision::waiting(reason));
+        entry.decisions.weighed = Some(Decision::waiting(reason));
         has_changed = true;
     }
     has_changed

@@ -82,14 +82,14 @@ pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: 
     assign(entries, shares.as_ref());
     for entry in entries.values_mut() {
         entry.taken = false;
-        entry.selected = None;
+        entry.decisions.selected = None;
     }
     for (at, decision) in selection.decisions.into_iter().enumerate() {
         let Some(entry) = entries.get_mut(&fingerprints[at]) else {
             continue;
         };
         entry.taken = selection.taken.contains(&at);
-        entry.selected = Some(match options.contact_only && !entry.taken {
+        entry.decisions.selected = Some(match options.contact_only && !entry.taken {
             true => Decision::left(Reason::RemoteChooses),
             false => decision,
         });
@@ -108,13 +108,13 @@ pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: 
 fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Fingerprint, f64>>) {
     let given = |path: &Fingerprint| shares.map(|shares| shares.get(path).copied().unwrap_or(0.0));
     let changed = entries.iter().any(|(path, entry)| {
-        let (before, now) = (entry.share.unwrap_or(0.0), given(path).unwrap_or(0.0));
+        let (before, now) = (entry.quota.share.unwrap_or(0.0), given(path).unwrap_or(0.0));
         (before - now).abs() > PRECISION
     });
     for (path, entry) in entries {
-        entry.share = given(path);
+        entry.quota.share = given(path);
         if changed {
-            entry.shared_from = entry.bytes;
+            entry.quota.from = entry.bytes;
         }
     }
 }
@@ -127,17 +127,17 @@ pub(super) fn room<P>(
     requested: impl Fn(SubflowId) -> u64,
     doubles: u64,
 ) -> Room {
-    let Some(share) = entries.get(&of).and_then(|entry| entry.share) else {
+    let Some(share) = entries.get(&of).and_then(|entry| entry.quota.share) else {
         return Room::ANY;
     };
     let (mut here, mut all) = (0, 0);
     for (path, entry) in entries {
         // Bytes over paths without a share make no room for others.
-        if entry.share.is_none_or(|share| share <= PRECISION) {
+        if entry.quota.share.is_none_or(|share| share <= PRECISION) {
             continue;
         }
         let requested = entry.open.map_or(0, |open| requested(open.subflow));
-        let came = entry.bytes - entry.shared_from;
+        let came = entry.bytes - entry.quota.from;
         if *path == of {
             here = came + requested;
             all += here;

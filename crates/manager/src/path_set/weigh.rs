@@ -97,9 +97,13 @@ impl Weighing {
         }
         for entry in entries.values_mut() {
             // The selection takes the path by now.
-            let left = entry.weighed.as_ref().map(|decision| decision.verdict);
+            let left = entry
+                .decisions
+                .weighed
+                .as_ref()
+                .map(|decision| decision.verdict);
             if entry.taken && left == Some(Verdict::Left) {
-                entry.weighed = None;
+                entry.decisions.weighed = None;
                 unpublished = true;
             }
         }
@@ -157,7 +161,7 @@ impl Weighing {
             self.unsensed.insert(*path);
             // Decisions of sensing stay; those of weighing end with the subflow.
             if open.is_none() && !entry.sensed && entry.taken {
-                unpublished |= entry.weighed.take().is_some();
+                unpublished |= entry.decisions.weighed.take().is_some();
             }
         }
         unpublished | decided(entries, changes)
@@ -203,7 +207,7 @@ fn decided<P>(entries: &mut Entries<P>, changes: Decisions) -> bool {
     let unpublished = !changes.is_empty();
     for (path, decision) in changes {
         if let Some(entry) = entries.get_mut(&path) {
-            entry.weighed = Some(decision);
+            entry.decisions.weighed = Some(decision);
         }
     }
     unpublished
@@ -218,7 +222,11 @@ fn candidates<P: AsRef<Path>>(
     let mut open: Vec<_> = entries
         .values()
         .filter(|entry| {
-            let left = entry.selected.as_ref().map(|decision| &decision.reason);
+            let left = entry
+                .decisions
+                .selected
+                .as_ref()
+                .map(|decision| &decision.reason);
             let shares = room && left.is_some_and(Reason::is_overlap);
             let fails = entry.backoff.is_replaced();
             entry.is_fit() && !entry.taken && (entry.sensed || shares && !fails)
