@@ -63,10 +63,11 @@ use crate::choice::CarrierKind;
 use crate::ended::Watcher;
 use crate::handover::{Handed, HandoverReceiver};
 use crate::link::{Found, Link, ToCarrier, ToHolder};
+use crate::plane::NewPlane;
 use crate::plane::packets::Packets;
 pub use crate::report::{
-    CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
-    StreamsReport,
+    CarrierReport, DecisionReport, Failover, Failovers, PacketCounts, PathReport, PathState,
+    SessionReport, StreamsReport, Traffic,
 };
 use crate::served::Served;
 use crate::session::Connect;
@@ -169,7 +170,13 @@ impl Carrier {
         };
         let (watcher, ended) = Watcher::new();
         let node = Node::bind(NewNode {
-            watcher: watcher.clone(),
+            plane: NewPlane {
+                queue,
+                packets,
+                lent: attachment.lent,
+                own: attachment.own,
+                watcher: watcher.clone(),
+            },
             host: options.host,
             listen: options.listen,
             default_port: options.default_port,
@@ -178,10 +185,6 @@ impl Carrier {
             trust: options.trust,
             cipher: options.cipher,
             tag: attachment.tag,
-            own: attachment.own,
-            queue,
-            lent: attachment.lent,
-            packets,
             carrier: options.carrier,
             served: options.served.clone(),
             holder: attachment.link.sender(),

@@ -55,5 +55,6 @@ pub use self::service::{
 };
 pub use crate::report::{
     ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport, SubflowState,
+    Traffic,
 };
 pub use crate::served::{ProxyHeader, Served, ServedPort, ServedPortError};

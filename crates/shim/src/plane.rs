@@ -65,20 +65,32 @@ pub(crate) struct Plane {
     rest: Mutex<Option<Rest>>,
 }
 
+/// What a plane begins with.
+pub(crate) struct NewPlane {
+    /// `None` without MPTCP.
+    pub queue: Option<Queue>,
+    pub packets: Packets,
+    /// The channel over which the holder lends connections at rest.
+    pub lent: Option<OwnedFd>,
+    /// The addresses of this host.
+    pub own: Block,
+    pub watcher: Watcher,
+}
+
 impl Plane {
     /// Starts the thread that sends. Those that receive look for more for as long as `busy_poll` says before
     /// they wait. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn start(
-        queue: Option<Queue>,
-        packets: Packets,
-        lent: Option<OwnedFd>,
-        own: Block,
-        watcher: Watcher,
-        busy_poll: BusyPoll,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(new: NewPlane, busy_poll: BusyPoll) -> io::Result<Self> {
+        let NewPlane {
+            queue,
+            packets,
+            lent,
+            own,
+            watcher,
+        } = new;
         let shared = Arc::new(Shared {
             queue,
             packets,

@@ -4,6 +4,7 @@ mod connection;
 mod holder;
 mod session;
 mod totals;
+mod traffic;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,7 @@ pub use self::session::{
     StreamsReport,
 };
 pub use self::totals::Totals;
+pub use self::traffic::{PacketCounts, Traffic};
 
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {

@@ -107,8 +107,7 @@ impl StatusReport {
             let paths = self.sessions.iter_mut().flat_map(|one| &mut one.paths);
             for path in paths {
                 if let Some(then) = earlier.get(&path.lane) {
-                    path.sent_mbit = rate(then.sent_bytes, path.sent_bytes, millis);
-                    path.received_mbit = rate(then.received_bytes, path.received_bytes, millis);
+                    path.traffic.set_rates(&then.traffic, millis);
                 }
             }
         }
@@ -144,24 +143,15 @@ impl SessionReport {
 
 impl ConnectionReport {
     fn add_rates(&mut self, then: &Self, millis: u64) {
-        self.sent_mbit = rate(then.sent_bytes, self.sent_bytes, millis);
-        self.received_mbit = rate(then.received_bytes, self.received_bytes, millis);
+        self.traffic.set_rates(&then.traffic, millis);
         for subflow in &mut self.subflows {
             let mut earlier = then.subflows.iter();
             let Some(then) = earlier.find(|one: &&SubflowReport| one.id == subflow.id) else {
                 continue;
             };
-            subflow.sent_mbit = rate(then.sent_bytes, subflow.sent_bytes, millis);
-            subflow.received_mbit = rate(then.received_bytes, subflow.received_bytes, millis);
+            subflow.traffic.set_rates(&then.traffic, millis);
         }
     }
-}
-
-/// The rate at which a counter of bytes has risen, in Mbit/s; `None` without a time, and if it has
-/// not risen from there.
-fn rate(before: u64, now: u64, millis: u64) -> Option<f64> {
-    let bytes = now.checked_sub(before).filter(|_| millis > 0)?;
-    Some(bytes as f64 * 8.0 / (millis as f64 * 1e3))
 }
 
 #[cfg(test)]

@@ -177,8 +177,8 @@ pub fn run(
                     let place = places[index].to_string();
                     let mut report = Report::new(&summary, place, node.xdp());
                     report.samples = std::mem::take(&mut samples[index]);
-                    report.limit_mbit = client.limit.map(report::mbit);
-                    report.peer_limit_mbit = peer_limits[index].map(report::mbit);
+                    report.limits.limit_mbit = client.limit.map(report::mbit);
+                    report.limits.peer_limit_mbit = peer_limits[index].map(report::mbit);
                     match client.json {
                         true => print::json(&report)?,
                         false => report.print(&names[index], done),

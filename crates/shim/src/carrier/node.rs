@@ -1,7 +1,6 @@
 //! This host in its sessions: its key, its connections, its datagrams.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,19 +10,15 @@ use hawser_kernel::pace::BusyPoll;
 use hawser_keys::{Allowed, Identity, Known, PeerKey, ServerKeyError};
 use hawser_quic::{CloseReason, Config, Connection};
 use hawser_seal::Cipher;
-use hawser_tun::Queue;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::error::CarrierError;
 use super::underlay::{PlainIp, PlainIpOptions, Underlay};
-use crate::address::Block;
 use crate::budget::Budget;
 use crate::choice::{CarrierKind, CarrierSet};
-use crate::ended::Watcher;
 use crate::link::ToHolder;
-use crate::plane::Plane;
 use crate::plane::lane::{LaneKeys, SealedLane};
-use crate::plane::packets::Packets;
+use crate::plane::{NewPlane, Plane};
 use crate::served::Served;
 
 /// The application protocol of connections (TLS ALPN).
@@ -78,7 +73,7 @@ pub(crate) enum Side {
 
 /// What a node begins with.
 pub(crate) struct NewNode {
-    pub watcher: Watcher,
+    pub plane: NewPlane,
     pub host: Endhost,
     /// Where others connect to; `default_port` of this host's address if `None`.
     pub listen: Option<SocketAddr>,
@@ -88,14 +83,9 @@ pub(crate) struct NewNode {
     pub trust: Trust,
     pub cipher: Cipher,
     pub tag: u64,
-    pub own: Block,
-    /// `None` without MPTCP.
-    pub queue: Option<Queue>,
-    pub lent: Option<OwnedFd>,
     /// What carries the connections of this host's programs.
     pub carrier: CarrierKind,
     pub served: Served,
-    pub packets: Packets,
     pub holder: UnboundedSender<ToHolder>,
 }
 
@@ -114,18 +104,10 @@ impl Node {
             ..Config::default()
         };
         let mut carriers = CarrierSet::of(CarrierKind::Quic);
-        if new.queue.is_some() {
+        if new.plane.queue.is_some() {
             carriers = carriers.with(CarrierKind::Mptcp);
         }
-        let (lent, own, watcher) = (new.lent, new.own, new.watcher);
-        let started = Plane::start(
-            new.queue,
-            new.packets,
-            lent,
-            own,
-            watcher,
-            busy_poll.clone(),
-        );
+        let started = Plane::start(new.plane, busy_poll.clone());
         let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
         let port = new.default_port;
         let scion = Underlay::bind(&new.host, new.listen, port, config.clone(), &plane)?;

@@ -6,7 +6,9 @@ use hawser_endhost::{Path, ScionAddr, on_plain_ip};
 use hawser_path::{Decision, Fingerprint};
 
 use crate::plane::lane::SealedLane;
-use crate::report::{DecisionReport, Failover, Failovers, PathReport, PathState, now_ms};
+use crate::report::{
+    DecisionReport, Failover, Failovers, PacketCounts, PathReport, PathState, Traffic, now_ms,
+};
 
 impl Failovers {
     /// Counts that `lane` over `path` fails, if it worked and is under a slot. Called before it is
@@ -81,12 +83,8 @@ impl PathReport {
     /// Adds what another lane over the same path has carried.
     fn add(&mut self, other: &Self) {
         self.stream_bytes += other.stream_bytes;
-        self.sent_bytes += other.sent_bytes;
-        self.sent_packets += other.sent_packets;
-        self.received_bytes += other.received_bytes;
-        self.received_packets += other.received_packets;
-        self.dropped_packets += other.dropped_packets;
-        self.rejected_packets += other.rejected_packets;
+        self.traffic.add_bytes(&other.traffic);
+        self.packets += other.packets;
     }
 
     pub(crate) fn of(lane: &SealedLane, path: Option<&Path>, stream_bytes: u64) -> Self {
@@ -108,14 +106,13 @@ impl PathReport {
             rtt_ms: lane.rtt().map(|rtt| rtt.as_secs_f64() * 1e3),
             datagram_bytes: lane.datagram(),
             stream_bytes,
-            sent_bytes: count(&counters.sent_bytes),
-            sent_packets: count(&counters.sent_packets),
-            received_bytes: count(&counters.received_bytes),
-            received_packets: count(&counters.received_packets),
-            dropped_packets: count(&counters.dropped),
-            rejected_packets: lane.opener().rejections().total(),
-            sent_mbit: None,
-            received_mbit: None,
+            traffic: Traffic::of(count(&counters.sent_bytes), count(&counters.received_bytes)),
+            packets: PacketCounts {
+                sent_packets: count(&counters.sent_packets),
+                received_packets: count(&counters.received_packets),
+                dropped_packets: count(&counters.dropped),
+                rejected_packets: lane.opener().rejections().total(),
+            },
             retransmits: 0,
         }
     }

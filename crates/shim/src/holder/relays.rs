@@ -36,7 +36,9 @@ use super::report::{Carried, ConnectionEvent, carried, millis};
 use crate::choice::CarrierKind;
 use crate::protocol::Role;
 use crate::relay::{self, Watched};
-use crate::report::{ConnectionReport, FailureReport, HolderReport, SessionTotals, Totals, now_ms};
+use crate::report::{
+    ConnectionReport, FailureReport, HolderReport, SessionTotals, Totals, Traffic, now_ms,
+};
 
 /// Most failures that are remembered.
 const FAILURES: usize = 20;
@@ -360,11 +362,8 @@ impl Relays {
                 source: entry.source,
                 destination: entry.destination,
                 age_ms: millis(entry.began.elapsed()),
-                sent_bytes: carried.sent,
-                received_bytes: carried.received,
+                traffic: Traffic::of(carried.sent, carried.received),
                 reinjected_bytes: carried.reinjected,
-                sent_mbit: None,
-                received_mbit: None,
                 subflows: carried.subflows,
                 error,
             });
@@ -496,7 +495,7 @@ impl Drop for Direct {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{SubflowReport, SubflowState};
+    use crate::report::{SubflowReport, SubflowState, Traffic};
 
     fn carried(sent: u64, retransmits: &[(u32, u32)]) -> Carried {
         let subflows = retransmits.iter().map(|&(id, retransmits)| SubflowReport {
@@ -506,10 +505,7 @@ mod tests {
             state: SubflowState::Open,
             rtt_ms: 1.0,
             congestion_window_bytes: 1,
-            sent_bytes: 0,
-            received_bytes: 0,
-            sent_mbit: None,
-            received_mbit: None,
+            traffic: Traffic::default(),
             retransmits,
         });
         Carried {

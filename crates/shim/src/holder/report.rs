@@ -7,7 +7,7 @@ use std::time::Duration;
 use hawser_mptcp::{Info, InfoError, TcpState};
 
 use crate::address::Block;
-use crate::report::{SubflowReport, SubflowState};
+use crate::report::{SubflowReport, SubflowState, Traffic};
 
 /// What happens to the connections of programs on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,10 +51,7 @@ pub(super) fn carried(peer: &impl AsFd) -> Result<Carried, InfoError> {
         },
         rtt_ms: one.rtt.as_secs_f64() * 1e3,
         congestion_window_bytes: u64::from(one.congestion_window) * u64::from(one.segment),
-        sent_bytes: one.bytes_acknowledged,
-        received_bytes: one.bytes_received,
-        sent_mbit: None,
-        received_mbit: None,
+        traffic: Traffic::of(one.bytes_acknowledged, one.bytes_received),
         retransmits: one.retransmits,
     });
     Ok(Carried {

@@ -4,6 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+use super::traffic::Traffic;
 use crate::address::Slot;
 use crate::choice::CarrierKind;
 use crate::protocol::Role;
@@ -28,18 +29,11 @@ pub struct ConnectionReport {
     pub destination: SocketAddr,
     /// Milliseconds for which it has existed.
     pub age_ms: u64,
-    /// Payload bytes that the other host has acknowledged.
-    pub sent_bytes: u64,
-    /// Payload bytes received.
-    pub received_bytes: u64,
+    /// Payload bytes.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// Payload bytes sent again over another subflow.
     pub reinjected_bytes: u64,
-    /// The rate of sent bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub sent_mbit: Option<f64>,
-    /// The rate of received bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub received_mbit: Option<f64>,
     /// The subflows.
     pub subflows: Vec<SubflowReport>,
     /// Why bytes and subflows are unknown, if they are.
@@ -62,16 +56,9 @@ pub struct SubflowReport {
     pub rtt_ms: f64,
     /// Congestion window, in bytes.
     pub congestion_window_bytes: u64,
-    /// Payload bytes that the other host has acknowledged.
-    pub sent_bytes: u64,
-    /// Payload bytes received.
-    pub received_bytes: u64,
-    /// The rate of sent bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub sent_mbit: Option<f64>,
-    /// The rate of received bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub received_mbit: Option<f64>,
+    /// Payload bytes.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// Segments sent again.
     pub retransmits: u32,
 }

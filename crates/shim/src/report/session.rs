@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::ConnectionReport;
 use super::totals::Totals;
+use super::traffic::{PacketCounts, Traffic};
 use crate::address::Slot;
 use crate::protocol::Role;
 
@@ -96,24 +97,12 @@ pub struct PathReport {
     pub datagram_bytes: usize,
     /// Bytes of streams sent over its connection, with those that were sent again.
     pub stream_bytes: u64,
-    /// Bytes sent, from the SCION/UDP payload on.
-    pub sent_bytes: u64,
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Bytes received.
-    pub received_bytes: u64,
-    /// Packets received.
-    pub received_packets: u64,
-    /// Packets that this host dropped for want of room.
-    pub dropped_packets: u64,
-    /// Packets received and refused: forged, received before, or too old.
-    pub rejected_packets: u64,
-    /// The rate of sent bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub sent_mbit: Option<f64>,
-    /// The rate of received bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub received_mbit: Option<f64>,
+    /// Bytes, from the SCION/UDP payload on.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// Packets.
+    #[serde(flatten)]
+    pub packets: PacketCounts,
     /// Segments that TCP has sent again over the slot since the session began.
     #[serde(default)]
     pub retransmits: u64,

@@ -8,7 +8,7 @@ use hawser_http::{Metric, MetricKind, Metrics};
 use super::StatusReport;
 use crate::address::Slot;
 use crate::protocol::Role;
-use crate::report::{PathState, SessionReport, Totals};
+use crate::report::{PacketCounts, PathState, SessionReport, Totals, Traffic};
 
 /// A session's labels: the other host without its port, and this host's side. Sessions with the same
 /// ones are added up.
@@ -142,12 +142,8 @@ impl OfPeer<'_> {
 /// What was counted under one slot.
 #[derive(Default)]
 struct OfSlot {
-    sent_bytes: u64,
-    received_bytes: u64,
-    sent_packets: u64,
-    received_packets: u64,
-    dropped_packets: u64,
-    rejected_packets: u64,
+    traffic: Traffic,
+    packets: PacketCounts,
     retransmits: u64,
     rtt_seconds: Option<f64>,
     paths: BTreeSet<String>,
@@ -159,12 +155,8 @@ fn slots(status: &StatusReport, text: &mut Metrics) {
         for path in &session.paths {
             let Some(slot) = path.slot else { continue };
             let one = slots.entry((peer(session), slot)).or_default();
-            one.sent_bytes += path.sent_bytes;
-            one.received_bytes += path.received_bytes;
-            one.sent_packets += path.sent_packets;
-            one.received_packets += path.received_packets;
-            one.dropped_packets += path.dropped_packets;
-            one.rejected_packets += path.rejected_packets;
+            one.traffic.add_bytes(&path.traffic);
+            one.packets += path.packets;
             one.retransmits += path.retransmits;
             let rtt = path.rtt_ms.map(|rtt| rtt / 1e3);
             one.rtt_seconds = one.rtt_seconds.into_iter().chain(rtt).reduce(f64::min);
@@ -176,34 +168,34 @@ fn slots(status: &StatusReport, text: &mut Metrics) {
             "path_sent_bytes_total",
             COUNTER,
             "Bytes sent over the slot's path, from the SCION/UDP payload on.",
-            |one| one.sent_bytes,
+            |one| one.traffic.sent_bytes,
         ),
         (
             "path_received_bytes_total",
             COUNTER,
             "Bytes received.",
-            |one| one.received_bytes,
+            |one| one.traffic.received_bytes,
         ),
         ("path_sent_packets_total", COUNTER, "Packets sent.", |one| {
-            one.sent_packets
+            one.packets.sent_packets
         }),
         (
             "path_received_packets_total",
             COUNTER,
             "Packets received.",
-            |one| one.received_packets,
+            |one| one.packets.received_packets,
         ),
         (
             "path_dropped_packets_total",
             COUNTER,
             "Packets that this host had no room for.",
-            |one| one.dropped_packets,
+            |one| one.packets.dropped_packets,
         ),
         (
             "path_rejected_packets_total",
             COUNTER,
             "Packets refused: forged, received before, or too old.",
-            |one| one.rejected_packets,
+            |one| one.packets.rejected_packets,
         ),
         (
             "retransmits_total",

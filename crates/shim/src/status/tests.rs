@@ -2,7 +2,10 @@ use super::*;
 use crate::address::{Block, Slot};
 use crate::choice::CarrierKind;
 use crate::protocol::Role;
-use crate::report::{Failover, Failovers, PathState, SessionTotals, StreamsReport, SubflowState};
+use crate::report::{
+    Failover, Failovers, PacketCounts, PathState, SessionTotals, StreamsReport, SubflowState,
+    Traffic,
+};
 
 fn address() -> std::net::Ipv6Addr {
     Block::of(&hawser_keys::PeerKey([7; 32]), 0).address(0)
@@ -22,14 +25,13 @@ fn path(lane: u64, slot: Slot, bytes: u64) -> PathReport {
         rtt_ms: Some(20.5),
         datagram_bytes: 1392,
         stream_bytes: 0,
-        sent_bytes: bytes,
-        sent_packets: bytes / 1000,
-        received_bytes: bytes / 10,
-        received_packets: bytes / 2000,
-        dropped_packets: 1,
-        rejected_packets: 2,
-        sent_mbit: None,
-        received_mbit: None,
+        traffic: Traffic::of(bytes, bytes / 10),
+        packets: PacketCounts {
+            sent_packets: bytes / 1000,
+            received_packets: bytes / 2000,
+            dropped_packets: 1,
+            rejected_packets: 2,
+        },
         retransmits: 0,
     }
 }
@@ -42,10 +44,7 @@ fn connection(id: u64, bytes: u64) -> ConnectionReport {
         state: SubflowState::Open,
         rtt_ms: 21.0,
         congestion_window_bytes: 14_000,
-        sent_bytes,
-        received_bytes: 0,
-        sent_mbit: None,
-        received_mbit: None,
+        traffic: Traffic::of(sent_bytes, 0),
         retransmits: 3,
     };
     ConnectionReport {
@@ -57,11 +56,8 @@ fn connection(id: u64, bytes: u64) -> ConnectionReport {
         source: "10.0.1.1:40000".parse().unwrap(),
         destination: "10.1.0.1:443".parse().unwrap(),
         age_ms: 12_000,
-        sent_bytes: bytes,
-        received_bytes: 0,
+        traffic: Traffic::of(bytes, 0),
         reinjected_bytes: 0,
-        sent_mbit: None,
-        received_mbit: None,
         subflows: vec![subflow(0, 1, bytes / 2), subflow(1, 2, bytes / 2)],
         error: None,
     }
@@ -148,19 +144,20 @@ fn rates_are_differences() {
     let before = StatusReport::new(held(1000, 0), Some(carrier(500, 0)));
     let now = StatusReport::new(held(1500, 125_000), Some(carrier(1000, 250_000)));
     let now = now.with_rates(&before);
-    let path = &now.sessions[0].paths[0];
+    let path = &now.sessions[0].paths[0].traffic;
     assert_eq!((path.sent_mbit, path.received_mbit), (Some(4.0), Some(0.4)));
     let connection = &now.connections[0];
+    let traffic = &connection.traffic;
     assert_eq!(
-        (connection.sent_mbit, connection.received_mbit),
+        (traffic.sent_mbit, traffic.received_mbit),
         (Some(2.0), Some(0.0))
     );
-    assert_eq!(connection.subflows[1].sent_mbit, Some(1.0));
+    assert_eq!(connection.subflows[1].traffic.sent_mbit, Some(1.0));
     // Another carrier, another lane, another connection.
     let mut later = carrier(900, 1_000_000);
     let rates = |later: CarrierReport| {
         let status = StatusReport::new(held(1500, 0), Some(later)).with_rates(&now);
-        status.sessions[0].paths[0].sent_mbit
+        status.sessions[0].paths[0].traffic.sent_mbit
     };
     assert_eq!(rates(later.clone()), None);
     later.uptime_ms = 2000;

@@ -23,7 +23,8 @@ pub struct Report {
     pub existing_bytes: u64,
     /// Bytes that were not sent: of files that failed, or stayed as they were.
     pub skipped_bytes: u64,
-    pub files: u64,
+    #[serde(flatten)]
+    pub files: FileCounts,
     pub seconds: f64,
     /// Bytes sent, over the time, in Mbit/s.
     pub goodput_mbit: f64,
@@ -32,24 +33,39 @@ pub struct Report {
     pub cpu_seconds: f64,
     /// Files that were not transferred.
     pub failed: Vec<FailedReport>,
-    /// Files that stayed as they were at the destination, as wanted.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub kept_files: u64,
-    /// Files without owners, groups, ACLs or extended attributes that were sent.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub stripped_files: u64,
     pub paths: Vec<PathReport>,
-    /// The limit that was given here, and the one that the other side asks for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit_mbit: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer_limit_mbit: Option<f64>,
+    #[serde(flatten)]
+    pub limits: Limits,
     /// With `--xdp` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpReport>,
     /// Progress about ten times a second, with `--samples`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
+}
+
+/// Files by what was done with them.
+#[derive(Debug, Serialize)]
+pub struct FileCounts {
+    /// All of them.
+    pub files: u64,
+    /// Files that stayed as they were at the destination, as wanted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kept_files: u64,
+    /// Files without owners, groups, ACLs or extended attributes that were sent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stripped_files: u64,
+}
+
+/// Limits of the rate.
+#[derive(Debug, Default, Serialize)]
+pub struct Limits {
+    /// The limit that was given here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_mbit: Option<f64>,
+    /// The one that the other side asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_limit_mbit: Option<f64>,
 }
 
 /// A file that was not transferred.
@@ -118,7 +134,11 @@ impl Report {
             bytes: progress.total,
             existing_bytes: progress.existing,
             skipped_bytes: progress.skipped,
-            files: progress.files,
+            files: FileCounts {
+                files: progress.files,
+                kept_files: summary.kept,
+                stripped_files: summary.stripped,
+            },
             seconds,
             goodput_mbit: moved as f64 * 8e-6 / seconds.max(1e-9),
             blake3: summary
@@ -128,11 +148,8 @@ impl Report {
                 .collect(),
             cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
             failed: summary.failed.iter().map(FailedReport::new).collect(),
-            kept_files: summary.kept,
-            stripped_files: summary.stripped,
             paths: summary.paths.iter().map(PathReport::new).collect(),
-            limit_mbit: None,
-            peer_limit_mbit: None,
+            limits: Limits::default(),
             xdp: xdp.as_ref().map(XdpReport::new),
             samples: Vec::new(),
         }
@@ -151,13 +168,16 @@ impl Report {
             self.seconds,
             format::mbit(self.goodput_mbit)
         );
-        if self.kept_files > 0 {
-            outln!("  {} files stayed as they were there", self.kept_files);
+        if self.files.kept_files > 0 {
+            outln!(
+                "  {} files stayed as they were there",
+                self.files.kept_files
+            );
         }
-        if self.stripped_files > 0 {
+        if self.files.stripped_files > 0 {
             outln!(
                 "  {} files or folders without all owners, groups, ACLs and attributes that were sent",
-                self.stripped_files
+                self.files.stripped_files
             );
         }
         for path in &self.paths {

@@ -147,8 +147,8 @@ fn sum_up(report: &HolderReport, sessions: &[SessionReport]) {
 /// What a path has carried.
 fn line(path: &PathReport) -> String {
     let fingerprint = path.fingerprint.as_deref().unwrap_or("unknown");
-    let sent = format::bytes(path.sent_bytes);
-    let received = format::bytes(path.received_bytes);
+    let sent = format::bytes(path.traffic.sent_bytes);
+    let received = format::bytes(path.traffic.received_bytes);
     let interfaces: Vec<String> = path.interfaces.iter().map(ToString::to_string).collect();
     let interfaces = interfaces.join(" ");
     format!("path {fingerprint}: {sent} sent, {received} received: {interfaces}")

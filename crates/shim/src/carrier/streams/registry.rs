@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::shared::{Stream, User};
 use crate::choice::CarrierKind;
 use crate::protocol::{Preamble, Role};
-use crate::report::{ConnectionReport, StreamsReport, Totals};
+use crate::report::{ConnectionReport, StreamsReport, Totals, Traffic};
 
 /// The number of the next connection. The holder counts its own from 0.
 static NEXT: AtomicU64 = AtomicU64::new(1 << 48);
@@ -78,11 +78,11 @@ impl Connections {
                 source: entry.ends.source,
                 destination: entry.ends.destination,
                 age_ms: u64::try_from(entry.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-                sent_bytes: entry.user.written.load(Ordering::Relaxed),
-                received_bytes: entry.user.read.load(Ordering::Relaxed),
+                traffic: Traffic::of(
+                    entry.user.written.load(Ordering::Relaxed),
+                    entry.user.read.load(Ordering::Relaxed),
+                ),
                 reinjected_bytes: 0,
-                sent_mbit: None,
-                received_mbit: None,
                 subflows: Vec::new(),
                 error: None,
             }

@@ -175,13 +175,13 @@ fn path(path: &PathReport, paint: Paint) -> String {
         &slot,
         name,
         &state,
-        &rate(path.sent_mbit),
-        &rate(path.received_mbit),
+        &rate(path.traffic.sent_mbit),
+        &rate(path.traffic.received_mbit),
         &path.rtt_ms.map_or_else(|| "-".to_owned(), millis),
         &number(path.retransmits),
         &path.datagram_bytes.to_string(),
-        &number(path.dropped_packets),
-        &number(path.rejected_packets),
+        &number(path.packets.dropped_packets),
+        &number(path.packets.rejected_packets),
         &hops,
     ])
 }
@@ -197,10 +197,10 @@ fn connection(one: &ConnectionReport) -> Vec<String> {
         )],
         None => vec![format!(
             "  {source} > {destination}  {carrier}  {age}  out {}, {}  in {}, {}",
-            rate(one.sent_mbit),
-            format::bytes(one.sent_bytes),
-            rate(one.received_mbit),
-            format::bytes(one.received_bytes),
+            rate(one.traffic.sent_mbit),
+            format::bytes(one.traffic.sent_bytes),
+            rate(one.traffic.received_mbit),
+            format::bytes(one.traffic.received_bytes),
         )],
     };
     lines.extend(one.subflows.iter().map(subflow));
@@ -215,12 +215,12 @@ fn subflow(one: &SubflowReport) -> String {
     format!(
         "  {slot:>4}  {path:<8}  {:<10}  {:>12}  {:>12}  {:>9}  {:>7}  sent {}, received {}",
         one.state.name(),
-        rate(one.sent_mbit),
-        rate(one.received_mbit),
+        rate(one.traffic.sent_mbit),
+        rate(one.traffic.received_mbit),
         millis(one.rtt_ms),
         one.retransmits,
-        format::bytes(one.sent_bytes),
-        format::bytes(one.received_bytes),
+        format::bytes(one.traffic.sent_bytes),
+        format::bytes(one.traffic.received_bytes),
     )
 }
 
