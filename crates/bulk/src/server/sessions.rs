@@ -56,7 +56,7 @@ impl Sessions {
         let id = SessionId(id);
         let mut sessions = self.lock();
         if sessions.len() >= most {
-            let text = format!("{} sessions run already", sessions.len());
+            let text = format!("it has {most} sessions, the most that it takes at once");
             return Err(Refusal(ErrorCode::TOO_MANY, text));
         }
         // A client that was killed and started again must not wait for its own files. Sessions of one

@@ -80,11 +80,12 @@ impl TestBed {
         self.server(isd_as, seed, "listening").await
     }
 
-    /// Starts a server that takes bulk transfers and writes nothing. Its key is in the bed's folder.
+    /// Starts a server that takes bulk transfers, 64 at once, and writes nothing. Its key is in the bed's folder.
     pub async fn receive_bulk(&self, isd_as: IsdAsn) -> Result<Server, ExperimentError> {
         let mut receive = Command::new(&self.program);
         receive.args(["receive", "--discard", "--allow-any", "--json", "--key"]);
         receive.arg(self.folder().join("receiver.key"));
+        receive.args(["--sessions", "64"]);
         self.server(isd_as, receive, "listening").await
     }
 
