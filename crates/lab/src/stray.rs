@@ -19,8 +19,8 @@ use crate::state::Service;
 /// The arguments that run a lab's supervisor, before the folder of the lab.
 pub(crate) const SUPERVISOR: [&str; 2] = ["internal", "lab-supervisor"];
 
-/// Longest wait for the arguments of a process that begins a program.
-const SET_UP: Duration = Duration::from_millis(100);
+/// Longest wait for the arguments of processes that begin programs, of all of them together.
+const SET_UP: Duration = Duration::from_secs(5);
 
 /// What a process does for a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,33 +107,34 @@ fn open(pid: i32, dir: &Path) -> io::Result<Option<Handle>> {
     };
     let handle = process.open()?;
     // The number may be another process's since it was found.
-    Ok(handle.filter(|_| role_of(pid, dir).is_some()))
+    let role = |_: &Handle| role_of(pid, dir, Instant::now() + SET_UP).is_some();
+    Ok(handle.filter(role))
 }
 
 /// The processes of this user that work for the lab in `dir`.
 fn find(dir: &Path) -> io::Result<Vec<(i32, Role)>> {
     let all = process::all()?.into_iter();
+    let deadline = Instant::now() + SET_UP;
     Ok(all
-        .filter_map(|pid| Some((pid, role_of(pid, dir)?)))
+        .filter_map(|pid| Some((pid, role_of(pid, dir, deadline)?)))
         .collect())
 }
 
 /// What a process does for the lab in `dir`; `None` for any other process, and those of other users.
-fn role_of(pid: i32, dir: &Path) -> Option<Role> {
+fn role_of(pid: i32, dir: &Path, deadline: Instant) -> Option<Role> {
     let owner = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     // A process in a user namespace of its own may belong to nobody in this one.
     let own = rustix::process::geteuid().as_raw();
     if owner != own && !namespace::is_privileged() {
         return None;
     }
-    role(&arguments(pid)?, dir)
+    role(&arguments(pid, deadline)?, dir)
 }
 
 /// The arguments of a process, as proc_pid_cmdline(5) has them; `None` if it has ended. A process that
 /// begins a program has none until the kernel has set it up, which takes long on a busy machine: this waits
-/// for them up to [`SET_UP`].
-fn arguments(pid: i32) -> Option<Vec<u8>> {
-    let deadline = Instant::now() + SET_UP;
+/// for them until `deadline`.
+fn arguments(pid: i32, deadline: Instant) -> Option<Vec<u8>> {
     loop {
         let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         // Threads of the kernel and processes that have ended have no program.
@@ -172,7 +173,8 @@ mod tests {
         for _ in 0..200 {
             // The kernel lets the parent go on before the arguments are there.
             let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-            let found = arguments(child.id().try_into().unwrap());
+            let deadline = Instant::now() + Duration::from_secs(300);
+            let found = arguments(child.id().try_into().unwrap(), deadline);
             child.kill().unwrap();
             child.wait().unwrap();
             let found = String::from_utf8(found.unwrap()).unwrap();
