@@ -336,7 +336,7 @@ async fn open(
         false if ways.brings_first() => args.host.join_if_any().await?,
         false => None,
     };
-    let offered = host.as_ref().map(|host| OfferedPaths::new(host, peers));
+    let offered = OfferedPaths::new(host.clone(), peers);
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),
         congestion: args.transport.congestion.unwrap_or_default(),
@@ -345,7 +345,7 @@ async fn open(
     let (listen, tcp) = (args.peers.listen.listen, args.peers.tcp);
     let sockets = Sockets::open(host, config, listen, tcp, args.transport.transport).await?;
     let sockets = sockets.with_encryption(args.transport.encryption);
-    Ok((sockets, offered.unwrap_or_default()))
+    Ok((sockets, offered))
 }
 
 /// Refuses a download that has no peer to fetch from, and to which none can connect.

@@ -8,6 +8,7 @@ use hawser_experiments::{
     Sample, TransferBytes, TransferCost, TransferPath, TransferReport, TransferWebSeed, peak_memory,
 };
 use hawser_path::{Fingerprint, Interface};
+use hawser_topology::IsdAsn;
 use hawser_torrent::{PeerAddr, Progress, Summary, WebSeedProgress};
 use tokio::sync::watch;
 
@@ -40,28 +41,34 @@ pub struct Job {
 
 /// Every path to the SCION peers that was offered during the download, also those that are no
 /// longer offered.
-#[derive(Default)]
 pub struct OfferedPaths {
-    watched: Vec<watch::Receiver<Arc<Vec<Path>>>>,
+    /// `None` without SCION.
+    host: Option<Endhost>,
+    watched: BTreeMap<IsdAsn, watch::Receiver<Arc<Vec<Path>>>>,
     paths: BTreeMap<Fingerprint, Path>,
 }
 
 impl OfferedPaths {
     /// The paths to these peers.
-    pub fn new(host: &Endhost, peers: &[PeerAddr]) -> Self {
-        let peers = peers.iter().filter_map(|peer| peer.scion());
-        let mut ases: Vec<_> = peers.map(|peer| peer.isd_as).collect();
-        ases.sort_unstable();
-        ases.dedup();
-        Self {
-            watched: ases.into_iter().map(|isd_as| host.watch(isd_as)).collect(),
+    pub fn new(host: Option<Endhost>, peers: &[PeerAddr]) -> Self {
+        let mut offered = Self {
+            host,
+            watched: BTreeMap::new(),
             paths: BTreeMap::new(),
-        }
+        };
+        offered.update(peers.iter().copied());
+        offered
     }
 
-    /// Adds the paths that are offered now.
-    pub fn update(&mut self) {
-        for watched in &mut self.watched {
+    /// Adds the paths that are offered now, also those to peers that were found since: `peers`.
+    pub fn update(&mut self, peers: impl IntoIterator<Item = PeerAddr>) {
+        if let Some(host) = &self.host {
+            for peer in peers.into_iter().filter_map(|peer| peer.scion()) {
+                let watched = self.watched.entry(peer.isd_as);
+                watched.or_insert_with(|| host.watch(peer.isd_as));
+            }
+        }
+        for watched in self.watched.values_mut() {
             for path in watched.borrow_and_update().iter() {
                 self.paths.insert(path.fingerprint(), path.clone());
             }

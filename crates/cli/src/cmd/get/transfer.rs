@@ -53,7 +53,7 @@ async fn follow(
         () = view.show() => None,
     };
     // A short download may end before its first progress is shown.
-    view.offered.update();
+    view.update_offered();
     // Without seeding, the report is printed at the end, when all connections are closed.
     let seeded = completed.filter(|_| job.seeds);
     if let Some(summary) = &seeded {
@@ -100,8 +100,8 @@ impl View<'_> {
     /// Shows the download until it ends.
     async fn show(&mut self) {
         while self.progress.changed().await.is_ok() {
-            self.offered.update();
-            let progress = self.progress.borrow_and_update();
+            self.update_offered();
+            let progress = self.progress.borrow();
             if self.job.samples && !matches!(progress.phase, Phase::Checking | Phase::Seeding) {
                 self.samples.push(report::sample(&progress));
             }
@@ -109,6 +109,13 @@ impl View<'_> {
                 .report(&progress.uploads.changed, self.job.json);
             self.bars.show(&progress);
         }
+    }
+
+    /// Learns the paths that are offered now.
+    fn update_offered(&mut self) {
+        let progress = self.progress.borrow();
+        self.offered
+            .update(progress.paths.iter().map(|path| path.peer));
     }
 
     /// Prints the report.

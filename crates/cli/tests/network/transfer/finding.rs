@@ -55,6 +55,8 @@ fn a_scion_peer_is_found_by_a_tracker_over_scion() {
             used.clone().all(|path| path["peer"] == peer.as_str()),
             "{report}"
         );
+        // Also of a peer that was found after the start.
+        assert!(used.clone().all(|path| path["mtu"].is_u64()), "{report}");
         assert!(fs::read(into.join("data")).unwrap() == fs::read(files.content()).unwrap());
     }
 }
