@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,10 @@ pub struct LimitedLink {
     /// The limit of what is sent to the neighbour.
     #[serde(rename = "Egress", default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<u64>,
+    /// Longest wait of a packet in the queue of each limit; `None` for the usual one.
+    #[serde(rename = "Queue", with = "queue", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Duration>,
 }
 
 impl LimitedLink {
@@ -65,7 +70,27 @@ impl LimitedLink {
             // As in the thesis where one number says it.
             ingress: ingress.filter(|_| both.is_none()),
             egress: egress.filter(|_| both.is_none()),
+            queue: None,
         })
+    }
+}
+
+/// A time as files of links write it: `30ms`.
+mod queue {
+    use std::time::Duration;
+
+    use hawser_topology::{format_duration, parse_duration};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(queue: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        queue.map(format_duration).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let queue = text.as_deref().map(parse_duration).transpose();
+        queue.map_err(|error| D::Error::custom(format_args!("Queue: {error}")))
     }
 }
 
@@ -105,7 +130,30 @@ mod tests {
         let (bandwidth, egress, ingress) = (one.bandwidth, one.egress, one.ingress);
         assert_eq!((bandwidth, egress, ingress), (None, Some(8), None));
         assert_eq!(one.port, Some(50001));
+        // Archives of before have no queue.
+        assert!(!serde_json::to_string(&one).unwrap().contains("Queue"));
         let none = limited(Some(0), Some(0)).unwrap();
         assert_eq!(none.bandwidth, Some(0));
+    }
+    #[test]
+    fn queues_are_written_as_times() {
+        let mut link = LimitedLink::new(7, "fd00::7".parse().unwrap(), None, Some(8_000), None);
+        for queue in [30_000_000, 1, 7_500_000, 3_600_000_000_000] {
+            let queue = Duration::from_nanos(queue);
+            link.as_mut().unwrap().queue = Some(queue);
+            let text = serde_json::to_string(&link).unwrap();
+            let again: Option<LimitedLink> = serde_json::from_str(&text).unwrap();
+            assert_eq!(again, link, "{text}");
+        }
+        let with = |queue: &str| {
+            let text =
+                format!(r#"{{"AS_ID":7,"IsUserAS":true,"IP-Address":"fd00::7","Queue":{queue}}}"#);
+            serde_json::from_str::<LimitedLink>(&text)
+        };
+        let thirty = Some(Duration::from_millis(30));
+        assert_eq!(with("\"30ms\"").unwrap().queue, thirty);
+        let wrong = with("\"30\"").unwrap_err().to_string();
+        assert!(wrong.starts_with("Queue: "), "{wrong}");
+        assert!(with("30").is_err());
     }
 }

@@ -121,6 +121,10 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn named(link: EnforcedLink) -> NamedLink<LinkId> {
+    let limit = |rate: u64| {
+        let limit = Limit::new(rate);
+        link.queue.map_or(limit, |queue| limit.with_queue(queue))
+    };
     NamedLink {
         name: link.link,
         remote: Remote {
@@ -129,8 +133,8 @@ fn named(link: EnforcedLink) -> NamedLink<LinkId> {
         },
         device: link.device,
         limits: hawser_limit::Limits {
-            egress: link.limits.egress.map(Limit::new),
-            ingress: link.limits.ingress.map(Limit::new),
+            egress: link.limits.egress.map(limit),
+            ingress: link.limits.ingress.map(limit),
         },
     }
 }

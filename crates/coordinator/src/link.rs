@@ -65,6 +65,9 @@ pub struct Link {
     /// The attachment point's network interface, if it is not that of the machine's route.
     #[serde(default)]
     pub device: Option<String>,
+    /// Longest wait of a packet in the queue of each limit, in microseconds; `None` for the usual one.
+    #[serde(default)]
+    pub queue_us: Option<u64>,
     /// What an administrator allows.
     pub maximum: Limits,
     /// What the user wants; never above the maximum. `None` is as much as the maximum allows.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use hawser_topology::IsdAsn;
 
@@ -40,6 +41,8 @@ pub struct EnforcedLink {
     pub port: Option<u16>,
     /// The network interface; `None` for that of the route to the address.
     pub device: Option<String>,
+    /// Longest wait of a packet in the queue of each limit; `None` for the usual one.
+    pub queue: Option<Duration>,
     /// The limits in bit/s; 0 for no traffic, `None` for no limit.
     pub limits: Limits,
 }
@@ -121,6 +124,7 @@ impl State {
                 ip: link.user_as.ip?,
                 port: link.user_as.port,
                 device: link.device.clone().or_else(|| device.clone()),
+                queue: link.queue_us.map(Duration::from_micros),
                 limits: link.wanted(),
             })
         });

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hawser_bundle::{LimitedLink, LinkInfo, Neighbours};
 use hawser_topology::{
-    AsTopology, IsdAsn, Link, LinkAddresses, LinkState, Network, Shape, Side, Underlay,
+    AsTopology, IsdAsn, Link, LinkAddresses, LinkState, Network, Side, Underlay,
 };
 
 use crate::error::ExportError;
@@ -121,7 +121,7 @@ impl Plan {
             .collect();
         let ports = ports(&network)?;
         let mut links = Vec::with_capacity(network.links.len());
-        let (mut reduced, mut queues) = (0, 0);
+        let mut reduced = 0;
         for (index, link) in (0..).zip(&mut network.links) {
             let owner = |side: Side| {
                 let isd_as = link.end(side).isd_as;
@@ -162,7 +162,6 @@ impl Plan {
                 link.mtu = fits;
                 reduced += 1;
             }
-            queues += usize::from(link.shape.queue != Shape::default().queue);
             let mtu = link.mtu + link.underlay.headers();
             links.push(LinkPlan { a, b, mtu });
         }
@@ -175,11 +174,6 @@ impl Plan {
         if reduced > 0 {
             notes.push(format!(
                 "The MTU of {reduced} links is lower than in the topology: their packets have at most {OVERLAY_MTU} bytes with all headers."
-            ));
-        }
-        if queues > 0 {
-            notes.push(format!(
-                "The `queue` of {queues} links is not exported: their limits have queues of the usual length."
             ));
         }
         Ok(Self {
@@ -305,6 +299,8 @@ fn as_plan(
             // Both ends limit what they send, so that each direction has its limit.
             let (asn, ip, port) = (other.isd_as.asn().to_u64(), remote.ip(), remote.port());
             if let Some(mut limit) = LimitedLink::new(asn, ip, Some(port), rate, None) {
+                // As in the lab, where all queues are sized in time alone.
+                limit.queue = Some(shape.queue);
                 limit.device = (!is_named).then(|| links[index].end(side).device.clone());
                 plan.limits.0.insert(id.to_string(), limit);
             }

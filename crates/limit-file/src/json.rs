@@ -5,11 +5,13 @@
 //! ```
 //!
 //! `Bandwidth` is in kbit/s. The optional keys `Ingress` and `Egress` (kbit/s) replace it in one
-//! direction; `Port` is the far end's UDP port; `Device` names the device.
+//! direction; `Port` is the far end's UDP port; `Device` names the device; `Queue` is how long a packet may
+//! wait, such as `"30ms"`.
 
 use std::fmt;
 use std::net::IpAddr;
 
+use hawser_topology::parse_duration;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -39,6 +41,8 @@ struct Entry {
     ingress: Option<Value>,
     #[serde(rename = "Egress")]
     egress: Option<Value>,
+    #[serde(rename = "Queue")]
+    queue: Option<String>,
 }
 
 /// A number, as SCIONLab has it, or an ISD-AS.
@@ -118,12 +122,14 @@ fn link(name: &str, value: Value) -> Result<Option<Link>, String> {
     if rates == Rates::default() {
         return Err("there is no Bandwidth: say it in kbit/s".to_owned());
     }
+    let queue = entry.queue.as_deref().map(parse_duration).transpose();
+    let queue = queue.map_err(|error| format!("Queue: {error}"))?;
     Ok(entry.is_user_as.then(|| Link {
         entry: name.to_owned(),
         place: Place::Address(address, port),
         device: entry.device,
         rates,
-        queue: None,
+        queue,
     }))
 }
 
@@ -210,13 +216,16 @@ mod tests {
 
     #[test]
     fn optional_keys_are_read() {
-        let file = with(r#""Bandwidth": 1500.5, "Port": 50000, "Device": "eth1", "Ingress": 0"#);
+        let file = with(
+            r#""Bandwidth": 1500.5, "Port": 50000, "Device": "eth1", "Ingress": 0, "Queue": "7ms""#,
+        );
         let link = &file.unwrap().links[0];
         assert_eq!(
             link.place,
             Place::Address("10.0.0.1".parse().unwrap(), Some(50_000))
         );
         assert_eq!(link.device.as_deref(), Some("eth1"));
+        assert_eq!(link.queue, Some(std::time::Duration::from_millis(7)));
         let rates = Rates {
             egress: Some(1_500_500),
             ingress: Some(0),
@@ -255,6 +264,11 @@ mod tests {
             (
                 r#""Bandwidth": 500, "Port": 0"#,
                 "entry \"a\": Port is 0, not a number from 1 to 65535".to_owned(),
+            ),
+            (
+                r#""Bandwidth": 500, "Queue": "7""#,
+                "entry \"a\": Queue: \"7\" is not a time: write for example 20ms, 500us or 1s"
+                    .to_owned(),
             ),
             (
                 r#""Port": 1"#,

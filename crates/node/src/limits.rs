@@ -20,7 +20,8 @@ pub(crate) fn named(links: &LinkInfo) -> Vec<NamedLink<String>> {
 fn limits(link: &LimitedLink) -> Limits {
     let limit = |kbit: Option<u64>| {
         let kbit = kbit.or(link.bandwidth);
-        kbit.map(|kbit| Limit::new(kbit.saturating_mul(1000)))
+        let limit = kbit.map(|kbit| Limit::new(kbit.saturating_mul(1000)));
+        limit.map(|limit| link.queue.map_or(limit, |queue| limit.with_queue(queue)))
     };
     Limits {
         egress: limit(link.egress),
@@ -30,18 +31,26 @@ fn limits(link: &LimitedLink) -> Limits {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn links_have_their_limits_or_those_of_both_directions() {
         let mut links = LinkInfo::default();
-        let mut add = |name: &str, port, egress, ingress| {
+        let queue = Duration::from_millis(7);
+        let mut add = |name: &str, port, egress, ingress, queue| {
             let ip = "127.0.0.1".parse().unwrap();
             let link = LimitedLink::new(7, ip, Some(port), egress, ingress);
-            links.0.insert(name.to_owned(), link.unwrap());
+            let link = LimitedLink {
+                queue,
+                ..link.unwrap()
+            };
+            links.0.insert(name.to_owned(), link);
         };
-        add("1", 50000, Some(500_000), Some(500_000));
-        add("2", 50001, None, Some(0));
+        add("1", 50000, Some(500_000), Some(500_000), None);
+        add("2", 50001, None, Some(0), None);
+        add("3", 50002, Some(8_000), Some(16_000), Some(queue));
         let named = named(&links);
         let remote = |port| Remote {
             address: "127.0.0.1".parse().unwrap(),
@@ -58,5 +67,8 @@ mod tests {
             (nothing.egress, nothing.ingress),
             (None, Some(Limit::new(0)))
         );
+        let short = |rate| Some(Limit::new(rate).with_queue(queue));
+        let (egress, ingress) = (short(8_000), short(16_000));
+        assert_eq!(named[2].limits, Limits { egress, ingress });
     }
 }

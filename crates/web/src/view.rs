@@ -59,6 +59,9 @@ pub(crate) struct LinkView<'a> {
     /// The network interface, if it is not that of the machine's route.
     #[schema(required)]
     device: Option<&'a str>,
+    /// Longest wait of a packet in the queue of each limit, in microseconds, if it is not the usual one.
+    #[schema(required)]
+    queue_us: Option<u64>,
     maximum: Limits,
     limit: Limits,
     /// Whether the attachment point runs what is wanted.
@@ -92,6 +95,7 @@ impl<'a> LinkView<'a> {
                 name: &user.name,
             }),
             device: link.device.as_deref(),
+            queue_us: link.queue_us,
             maximum: link.maximum,
             limit: link.limit,
             in_force: error.is_none()

@@ -96,7 +96,7 @@ fn limits(state: &State, isd_as: IsdAsn) -> LinkInfo {
         let (egress, ingress) = (link.limits.egress, link.limits.ingress);
         let asn = link.user_as.asn().to_u64();
         let mut limited = LimitedLink::new(asn, link.ip, link.port, egress, ingress)?;
-        limited.device = link.device;
+        (limited.device, limited.queue) = (link.device, link.queue);
         Some((link.link.to_string(), limited))
     });
     LinkInfo(links.collect())

@@ -95,6 +95,7 @@ impl Bed {
             ip: None,
             port: None,
             device: None,
+            queue_us: Some(7_000),
             maximum: Limits::both(Some(10_000_000)),
             limit: Limits::default(),
         };
@@ -227,6 +228,7 @@ fn changed_limits_are_a_new_version_that_restarts_nothing() {
     assert_eq!(limited.ip.to_string(), "198.51.100.1");
     assert_eq!(limited.port, link.user_as.port);
     assert_eq!(limited.device.as_deref(), Some("eth7"));
+    assert_eq!(limited.queue, Some(Duration::from_millis(7)));
     assert_eq!(limited.as_id, 0xff00_0000_0001);
     // The user AS limits nothing itself.
     assert_eq!(bed.bundle(USER[0]), user);

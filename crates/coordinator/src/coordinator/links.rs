@@ -18,6 +18,9 @@ use crate::limits::Limits;
 use crate::link::{CoreLink, Link, LinkEnd, LinkId};
 use crate::state::State;
 
+/// Longest queue of a link: an hour, as in topologies.
+const MAX_QUEUE_US: u64 = 3_600_000_000;
+
 /// A link to be added.
 ///
 /// What is not given of its ends is chosen: the next free interface number, an address that both ends
@@ -43,6 +46,11 @@ pub struct NewLink {
     #[serde(default)]
     #[schema(value_type = Option<Device>)]
     pub device: Option<String>,
+    /// Longest wait of a packet in the queue of each limit, in microseconds, up to an hour; 50 ms and at
+    /// least 256 KiB when not given.
+    #[serde(default)]
+    #[schema(maximum = 3600000000u64)]
+    pub queue_us: Option<u64>,
     /// What an administrator allows.
     #[serde(default)]
     pub maximum: Limits,
@@ -167,6 +175,16 @@ fn check_distinct(state: &State, link: &Link) -> Result<(), ChangeError> {
     }
 }
 
+/// Checks that a packet may wait for that long.
+fn check_queue(queue_us: Option<u64>) -> Result<(), ChangeError> {
+    match queue_us {
+        Some(queue) if queue > MAX_QUEUE_US => Err(ChangeError::Invalid(format!(
+            "a queue of {queue} microseconds is too long: give at most {MAX_QUEUE_US} (an hour)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Records what differs between two limits.
 fn record(
     changes: &mut Vec<ChangeKind>,
@@ -194,6 +212,7 @@ fn add_link(
         return Err(ChangeError::Unknown(format!("user AS {}", new.user_as)));
     }
     check_device(new.device.as_deref())?;
+    check_queue(new.queue_us)?;
     new.maximum.check()?;
     new.limit.check_below(new.maximum)?;
     let (here, there) = underlay(state, &new)?;
@@ -211,6 +230,7 @@ fn add_link(
         attachment_point,
         user_as,
         device: new.device,
+        queue_us: new.queue_us,
         maximum: new.maximum,
         limit: new.limit,
     };

@@ -42,6 +42,7 @@ fn add_link(coordinator: &Coordinator, user_as: &str) -> Result<Link, ChangeErro
         ip: None,
         port: None,
         device: None,
+        queue_us: None,
         maximum: Limits::both(Some(10 * MBIT)),
         limit: Limits::default(),
     };
@@ -92,6 +93,28 @@ impl Bed {
         self.coordinator
             .set_limit(actor, self.link, &[(Direction::Egress, egress)])
     }
+}
+
+#[test]
+fn queues_of_links_are_kept_and_bounded() {
+    let bed = Bed::new();
+    let add = |queue_us: u64| {
+        let new = serde_json::json!({
+            "attachment_point": "1-ff00:0:110", "user_as": "1-ff00:0:111", "queue_us": queue_us,
+        });
+        let new = serde_json::from_value(new).unwrap();
+        bed.coordinator.add_link(&Actor::program(), new)
+    };
+    let link = add(7_000).unwrap();
+    let enforced = bed.coordinator.state().enforced(attachment_point());
+    let queue = |id| {
+        let of_it = enforced.iter().find(|one| one.link == id);
+        of_it.unwrap().queue
+    };
+    assert_eq!(queue(link.id), Some(std::time::Duration::from_millis(7)));
+    assert_eq!(queue(bed.link), None);
+    let refused = add(3_600_000_001).unwrap_err().to_string();
+    assert!(refused.contains("at most 3600000000"), "{refused}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use hawser_topology::{As, End, LinkKind, LinkTo};
+use hawser_topology::{As, End, LinkKind, LinkTo, Shape};
 use proptest::prelude::*;
 
 use super::*;
@@ -170,6 +170,7 @@ fn check_plan(plan: &Plan, network: &Network, is_named: bool) -> Result<(), Test
                 prop_assert_eq!(limit.ip, interface.underlay.remote.ip());
                 prop_assert_eq!(limit.port, Some(far.port));
                 prop_assert_eq!(limit.device.is_none(), is_named);
+                prop_assert_eq!(limit.queue, Some(before.shape.queue));
             }
             let name = as_.neighbours.0.get(&id).cloned();
             let expected = format!("{}:{}", plan.ases[far.owner].name, far.port);

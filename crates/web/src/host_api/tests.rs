@@ -123,6 +123,7 @@ impl Bed {
             ip: None,
             port: None,
             device: None,
+            queue_us: None,
             maximum: Limits::both(Some(10_000_000)),
             limit: Limits::default(),
         };

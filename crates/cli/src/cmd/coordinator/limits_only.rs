@@ -149,6 +149,8 @@ fn import(coordinator: &Coordinator, links: Vec<(Link, Remote)>) -> Result<(), C
             ip: Some(remote.address),
             port: remote.port,
             device: link.device,
+            // At most an hour.
+            queue_us: link.queue.map(|queue| queue.as_micros() as u64),
             maximum: Limits {
                 egress: link.rates.egress,
                 ingress: link.rates.ingress,
