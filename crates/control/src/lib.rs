@@ -43,6 +43,7 @@
 mod beacons;
 mod bootstrap;
 mod cache;
+mod carriers;
 mod control_service;
 mod daemon;
 mod discovery;

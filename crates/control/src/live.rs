@@ -1,7 +1,7 @@
 //! Requests to a running control service, over its live socket: the Unix socket in the AS's folder.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser_kernel::rpc::{RpcError, Service};
@@ -23,6 +23,12 @@ pub enum Request {
     /// Reads the files of the AS, and of its lab if it is in one, again: requests from then on are
     /// answered from them. If they cannot be used nothing changes.
     Reload,
+    /// Takes the underlay addresses of links from the topology in another folder. Nothing else of it is
+    /// read: a neighbour has moved.
+    Links {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Requests the addresses, and the links that are down.
     Status,
     /// Stops the control service.

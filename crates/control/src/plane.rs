@@ -1,7 +1,7 @@
 //! The control plane of one AS: its segments, and the paths combined from them.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_path::Interface;
 use hawser_proto::control_plane::PathSegment;
@@ -12,6 +12,7 @@ use hawser_topology::{AsTopology, IsdAsn, Shape};
 
 use crate::beacons::{Beacons, MAX_PATHS};
 use crate::cache::{CachedSegment, Found};
+use crate::carriers::{Carriers, Underlays, route_of, underlays};
 use crate::error::LookupError;
 use crate::graph::{Along, Graph};
 use crate::pki::Pki;
@@ -33,6 +34,8 @@ const MAX_KEPT: usize = 1 << 20;
 pub(crate) struct Plane {
     pub beacons: Beacons,
     pub topology: AsTopology,
+    /// What carries the links of this AS.
+    carriers: Carriers,
     /// The PKI to sign segments with; `None` if the network has none.
     pub pki: Option<Pki>,
     local: usize,
@@ -82,9 +85,11 @@ impl Plane {
         local: usize,
         lifetime: Duration,
     ) -> Self {
+        let carriers = Carriers::new(underlays(&topology));
         Self {
             beacons,
             topology,
+            carriers,
             pki: None,
             local,
             lifetime,
@@ -145,7 +150,26 @@ impl Plane {
         let mut paths = combine(&segments, self.isd_as(), dst, MAX_PATHS);
         let down = |interface: &Interface| self.revoked.contains_key(interface);
         paths.retain(|path| !path.path.interfaces.iter().any(down));
+        for path in &mut paths {
+            let first = path.path.interfaces.first();
+            if let Some(mtu) = first.and_then(|first| self.carriers.mtu(first.id)) {
+                let announced = &mut path.path.metadata.mtu;
+                *announced = mtu.min(*announced);
+            }
+        }
         paths
+    }
+
+    /// Looks at what carries the links, if that is due at `now`.
+    pub fn look_at_carriers(&mut self, now: Instant) {
+        if self.carriers.look(now, route_of) {
+            self.forget_answers();
+        }
+    }
+
+    /// Takes other underlay addresses of links.
+    pub fn set_underlays(&mut self, links: Underlays) {
+        self.carriers.set_links(links);
     }
 
     /// Leaves out paths over an interface of the network for a while, because a host reported it

@@ -324,6 +324,10 @@ async fn answer(request: Request, reloader: &Reloader, status: &Status) -> Reply
             Ok(()) => Ok(Reply::Done),
             Err(error) => Err(error.to_string()),
         },
+        Request::Links { folder } => match shared.read_links(folder).await {
+            Ok(()) => Ok(Reply::Done),
+            Err(error) => Err(error.to_string()),
+        },
         Request::Stop => Ok(Reply::Done),
         Request::Status => {
             let status = status.clone();

@@ -12,6 +12,7 @@ use hawser_rpc::{Encoded, Router, RpcError};
 use hawser_topology::{AsDir, IsdAsn, Shape};
 use tokio::sync::Mutex;
 
+use crate::carriers::{Underlays, underlays};
 use crate::error::{ControlError, LookupError};
 use crate::plane::Plane;
 use crate::{publication, source};
@@ -32,6 +33,8 @@ struct PlaneState {
     source: Source,
     /// Changes of links since the service started, which the files may not contain yet.
     changes: BTreeMap<(IsdAsn, u16), (bool, Shape)>,
+    /// Underlay addresses of links that are others than in the AS's folder.
+    moved: Option<Underlays>,
     read: Read,
     /// The generation of the segments of the next control plane.
     generation: u64,
@@ -73,7 +76,10 @@ impl PlaneState {
             };
         }
         match &mut self.read {
-            Read::Plane(plane) => Ok(plane),
+            Read::Plane(plane) => {
+                plane.look_at_carriers(now);
+                Ok(plane)
+            }
             Read::Failed { reason, .. } => Err(LookupError::NoNetwork(reason.clone())),
             Read::Unread => Err(LookupError::NoNetwork("it was not read".to_owned())),
         }
@@ -100,8 +106,14 @@ impl PlaneState {
             self.read = Read::Unread;
             return Ok(());
         };
+        // All files are those of the AS's folder.
+        let moved = self.moved.take();
         self.generation = plane.generation + 1;
-        self.read = Read::Plane(Box::new(self.load()?));
+        let read = self.load();
+        if read.is_err() {
+            self.moved = moved;
+        }
+        self.read = Read::Plane(Box::new(read?));
         Ok(())
     }
 
@@ -113,6 +125,9 @@ impl PlaneState {
         let mut plane = read?;
         for (a, (up, shape)) in std::mem::take(&mut self.changes) {
             plane.set_link_at(a, up, shape);
+        }
+        if let Some(links) = &self.moved {
+            plane.set_underlays(links.clone());
         }
         plane.generation = self.generation;
         Ok(plane)
@@ -143,6 +158,7 @@ impl Shared {
             dir,
             source,
             changes: BTreeMap::new(),
+            moved: None,
             read: Read::Unread,
             generation: 0,
         })))
@@ -177,6 +193,20 @@ impl Shared {
         let mut state = Arc::clone(&self.0).lock_owned().await;
         let reloaded = tokio::task::spawn_blocking(move || state.reload()).await;
         reloaded.unwrap_or_else(|panic| Err(ControlError::Panicked(panic.to_string())))
+    }
+
+    /// Takes the underlay addresses of links from the topology in another folder.
+    ///
+    /// # Errors
+    /// When it cannot be read. Then nothing has changed.
+    pub async fn read_links(&self, folder: PathBuf) -> Result<(), ControlError> {
+        let links = underlays(&AsDir::new(folder).topology()?);
+        let mut state = self.0.lock().await;
+        if let Read::Plane(plane) = &mut state.read {
+            plane.set_underlays(links.clone());
+        }
+        state.moved = Some(links);
+        Ok(())
     }
 
     /// Sets the state and the shape of a link. Returns `false` if the network has no such

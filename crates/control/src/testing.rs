@@ -215,7 +215,8 @@ pub(crate) fn topology(network: &Network, isd_as: IsdAsn) -> AsTopology {
                 Interface {
                     underlay: LinkAddresses {
                         local: "10.128.0.0:50000".parse().unwrap(),
-                        remote: "10.128.0.1:50000".parse().unwrap(),
+                        // The loopback device takes more than any link.
+                        remote: "127.0.0.1:50000".parse().unwrap(),
                     },
                     isd_as: far.isd_as,
                     remote_id: far.id,

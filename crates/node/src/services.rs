@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use hawser_bundle::ServiceChange;
-use hawser_router::live;
+use hawser_control::live as control;
+use hawser_router::live as router;
 use hawser_topology::{AsDir, AsTopology};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel};
 use tokio::sync::{oneshot, watch};
@@ -73,9 +74,17 @@ impl Services {
         let specs = specs(program, folder, topology, segments);
         let is_router = |spec: &Spec| matches!(spec.name, ServiceName::Router(_));
         for (before, spec) in self.specs.iter().zip(&specs) {
+            let (socket, folder) = (before.socket.clone(), folder.to_owned());
             if is_router(spec) {
-                let socket = reload_router(before.socket.clone(), folder.to_owned()).await?;
+                let socket = reload_router(socket, folder).await?;
                 link(&socket, &spec.socket).map_err(|error| error.to_string())?;
+            } else if change <= ServiceChange::Underlay {
+                let socket = socket.canonicalize().unwrap_or(socket);
+                link(&socket, &spec.socket).map_err(|error| error.to_string())?;
+                // Without this it announces what the routes to the addresses of before take.
+                if let Err(reason) = move_links(socket, folder).await {
+                    tracing::info!("the control service does not know moved links: {reason}");
+                }
             }
         }
         self.specs.clone_from(&specs);
@@ -163,12 +172,25 @@ async fn reload_router(socket: PathBuf, folder: PathBuf) -> Result<PathBuf, Stri
     let call = move || {
         // In the folder that the router was started from, whatever it has gone over to since.
         let socket = socket.canonicalize().map_err(|error| error.to_string())?;
-        match live::call(&socket, &live::Request::Reload { folder }) {
-            Ok(live::Reply::Done) => Ok(socket),
-            Ok(live::Reply::Error { message }) => Err(message),
+        match router::call(&socket, &router::Request::Reload { folder }) {
+            Ok(router::Reply::Done) => Ok(socket),
+            Ok(router::Reply::Error { message }) => Err(message),
             Ok(_) => Err("the router sent another answer".to_owned()),
             Err(error) => Err(error.to_string()),
         }
+    };
+    let called = tokio::task::spawn_blocking(call).await;
+    called.unwrap_or_else(|panic| Err(panic.to_string()))
+}
+
+/// Has the control service at `socket` know the underlay addresses in `folder`, whose routes say how large
+/// packets of the links may be.
+async fn move_links(socket: PathBuf, folder: PathBuf) -> Result<(), String> {
+    let call = move || match control::call(&socket, &control::Request::Links { folder }) {
+        Ok(control::Reply::Done) => Ok(()),
+        Ok(control::Reply::Error { message }) => Err(message),
+        Ok(_) => Err("the control service sent another answer".to_owned()),
+        Err(error) => Err(error.to_string()),
     };
     let called = tokio::task::spawn_blocking(call).await;
     called.unwrap_or_else(|panic| Err(panic.to_string()))

@@ -1,6 +1,7 @@
 //! Exported networks run, each AS in a network namespace in place of a container: what containerlab and
 //! Kubernetes would do with the files is done by hand.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
@@ -20,7 +21,7 @@ ASes:
   "1-ff00:0:111": {}
   "1-ff00:0:112": {note: "a leaf"}
 links:
-  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 20mbit, delay: 5ms}
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 20mbit, delay: 5ms, queue: 7ms}
   - {a: "1-ff00:0:110#2", b: "1-ff00:0:112-x#1", linkAtoB: CHILD, underlay: UDP/IPv6, loss: 0.1%}
   - {a: "1-ff00:0:111#2", b: "1-ff00:0:112-y#2", linkAtoB: PEER, mtu: 1400}
 "#;
@@ -87,9 +88,13 @@ fn a_network_for_containerlab_runs() {
     let output = machine(B).hawser(&["paths", C, "--json"]);
     let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listing["paths"].as_array().unwrap().len(), 2, "{listing}");
-    let limits = machine(A).hawser(&["limit", "show", "--json"]);
-    let limits = String::from_utf8(limits.stdout).unwrap();
-    assert!(limits.contains("20000000"), "{limits}");
+    for end in [A, B] {
+        let limits = machine(end).hawser(&["limit", "show", "--json"]);
+        let limits = String::from_utf8(limits.stdout).unwrap();
+        // 7 ms of the rate, as the kernel has it.
+        let has_both = limits.contains("20000000") && limits.contains("17500");
+        assert!(has_both, "{end}: {limits}");
+    }
 }
 
 #[test]
@@ -155,6 +160,27 @@ fn pods_find_their_neighbours_also_after_these_moved() {
     a.assert_reaches(B);
     b.assert_reaches(A);
     let control = a.control();
+    // Paths announce what fits the device, whatever the topology says.
+    for (device, fits) in [(1400, 1372), (1450, 1422)] {
+        for machine in [&*a, &*b] {
+            machine.ip(&format!("link set eth0 mtu {device}"));
+        }
+        eventually("the paths take what the device takes", || {
+            announced(a, B) == [fits].into() && announced(b, A) == [fits].into()
+        });
+        let ping = |size: u64| {
+            let (host, size) = (format!("{B},127.0.0.1"), size.to_string());
+            a.hawser(&["ping", &host, "-c", "1", "--packet-size", &size])
+        };
+        let largest = ping(fits);
+        assert!(largest.status.success(), "{largest:?}");
+        let larger = ping(fits + 1);
+        let said = String::from_utf8_lossy(&larger.stderr);
+        assert!(!larger.status.success(), "{larger:?}");
+        assert!(said.contains(&format!("the path takes {fits}")), "{said}");
+    }
+    // The route to where the neighbour will be takes less.
+    a.ip("route add 10.9.0.3/32 dev eth0 mtu 1350");
     // Another pod of the AS has another address.
     b.ip("address add 10.9.0.3/24 dev eth0");
     b.ip("address delete 10.9.0.2/24 dev eth0");
@@ -169,6 +195,18 @@ fn pods_find_their_neighbours_also_after_these_moved() {
         .unwrap()
         .wait_for("the neighbour moved", moved);
     a.assert_reaches(B);
+    eventually("the paths take what the new route takes", || {
+        announced(a, B) == [1322].into()
+    });
     // Hosts of an AS had their daemon while its neighbour moved.
     assert_eq!(a.control(), control);
+}
+
+/// The MTUs of the paths to an AS.
+fn announced(machine: &Machine, to: &str) -> BTreeSet<u64> {
+    let output = machine.hawser(&["paths", to, "--json", "--no-probe"]);
+    let listing: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let paths = listing["paths"].as_array();
+    let mtus = paths.into_iter().flatten();
+    mtus.filter_map(|path| path["mtu"].as_u64()).collect()
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hawser_proto::Message;
 use hawser_proto::daemon::Path;
 use hawser_proto::well_known::Timestamp;
-use hawser_topology::{LinkKind, Network};
+use hawser_topology::{LinkAddresses, LinkKind, Network};
 use proptest::prelude::*;
 
 use super::*;
@@ -216,6 +216,37 @@ fn metadata_is_that_of_the_network() {
 }
 
 /// The paths from an AS to all others.
+#[test]
+fn paths_announce_what_fits_what_carries_their_first_link() {
+    let network = two_isds();
+    let mut plane = plane(&network, ia("1-ff00:0:110"));
+    let mtus = |plane: &mut Plane| -> Vec<(u64, u32)> {
+        let paths = ask(plane, ia("2-ff00:0:212"), NOW);
+        let both = paths.iter().map(|path| (path.interfaces[0].id, path.mtu));
+        both.collect()
+    };
+    let before = mtus(&mut plane);
+    let (start, first) = (Instant::now(), before[0].0);
+    let mut find = |seconds: u64, mtu: u32| {
+        let at = start + Duration::from_secs(seconds);
+        let links = [(u16::try_from(first).unwrap(), LinkAddresses::default())];
+        plane.set_underlays(links.into());
+        if plane.carriers.look(at, |_| Some(mtu)) {
+            plane.forget_answers();
+        }
+        mtus(&mut plane)
+    };
+    let narrow = find(0, 1400);
+    assert_eq!(narrow.len(), before.len());
+    for (before, now) in before.iter().zip(&narrow) {
+        let most = if now.0 == first { 1372 } else { u32::MAX };
+        assert_eq!(*now, (before.0, before.1.min(most)));
+    }
+    assert_ne!(narrow, before);
+    // The topology's MTU is an upper bound.
+    assert_eq!(find(1, 9000), before);
+}
+
 fn to_all(plane: &mut Plane, network: &Network) -> BTreeMap<IsdAsn, Vec<Path>> {
     let ends = network.ases.iter().map(|a| a.isd_as);
     ends.map(|dst| (dst, ask(plane, dst, NOW))).collect()
