@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::bounds::Bounds;
 use super::{Bbr, BbrState, LOSS_THRESHOLD};
 use crate::delivery::Loss;
 use crate::round::grown;
@@ -22,61 +23,86 @@ pub(super) struct Losses {
     pub(super) before: u64,
 }
 
+/// A round of losses, and what was delivered meanwhile (5.5.10.3).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LossRound {
+    /// Most bytes per second, and most bytes, that were delivered.
+    pub(super) bandwidth: f64,
+    pub(super) delivered: u64,
+    /// The last acknowledgement began one.
+    pub(super) starts: bool,
+    /// Bytes delivered when the present round ends.
+    pub(super) end: u64,
+    pub(super) losses: Losses,
+    undo: Option<Undo>,
+}
+
+impl LossRound {
+    /// Rounds that begin once `delivered` bytes are delivered.
+    pub(super) fn new(delivered: u64) -> Self {
+        Self {
+            bandwidth: 0.0,
+            delivered: 0,
+            starts: false,
+            end: delivered,
+            losses: Losses {
+                before: delivered,
+                ..Losses::default()
+            },
+            undo: None,
+        }
+    }
+}
+
 /// What losses changed, in case they turn out to be spurious (5.5.11).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Undo {
-    pub(super) state: BbrState,
-    pub(super) short_bw: f64,
-    pub(super) short_window: u64,
-    pub(super) long_window: u64,
+struct Undo {
+    state: BbrState,
+    bounds: Bounds,
 }
 
 impl Bbr {
     /// Handles the loss of a packet (5.5.10.2).
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss) {
-        if self.losses.bytes == 0 {
-            self.loss_round_end = self.delivered;
-            self.undo = Some(Undo {
+        if self.loss_round.losses.bytes == 0 {
+            self.loss_round.end = self.flight.delivered;
+            self.loss_round.undo = Some(Undo {
                 state: self.state,
-                short_bw: self.short_bw,
-                short_window: self.short_window,
-                long_window: self.long_window,
+                bounds: self.bounds,
             });
         }
-        let losses = &mut self.losses;
+        let losses = &mut self.loss_round.losses;
         losses.runs += u32::from(losses.runs == 0 || loss.number != losses.last + 1);
         losses.last = loss.number;
         losses.bytes += loss.bytes;
-        losses.grown |= grown(self.min_rtt, self.last_rtt);
-        if self.probing && self.is_too_much(loss.lost, loss.in_flight_then) {
+        losses.grown |= grown(self.rtt.min, self.flight.rtt);
+        if self.cycle.is_probing() && self.is_too_much(loss.lost, loss.in_flight_then) {
             self.probed_too_much(now, loss);
         }
     }
 
     /// Handles a congestion mark: as losses of a round in which a queue has grown.
     pub(crate) fn marked(&mut self) {
-        if self.losses.bytes == 0 {
-            self.loss_round_end = self.delivered;
+        if self.loss_round.losses.bytes == 0 {
+            self.loss_round.end = self.flight.delivered;
         }
-        self.losses.bytes += self.mtu;
-        self.losses.grown = true;
+        self.loss_round.losses.bytes += self.mtu;
+        self.loss_round.losses.grown = true;
     }
 
     /// Handles persistent congestion (RFC 9002, 7.6): the window starts again, the model stays.
     pub(crate) fn persistent_congestion(&mut self) {
-        self.window = self.least();
+        self.sending.window = self.least();
     }
 
     /// Takes back what losses did that turn out to be spurious (5.5.11.2).
     pub(crate) fn spurious(&mut self) {
-        let Some(undo) = self.undo.take() else {
+        let Some(undo) = self.loss_round.undo.take() else {
             return;
         };
-        self.losses.bytes = 0;
-        self.reset_full_bandwidth();
-        self.short_bw = self.short_bw.max(undo.short_bw);
-        self.short_window = self.short_window.max(undo.short_window);
-        self.long_window = self.long_window.max(undo.long_window);
+        self.loss_round.losses.bytes = 0;
+        self.full.reset();
+        self.bounds.raise(&undo.bounds);
         if self.state != BbrState::ProbeRtt && self.state != undo.state {
             match undo.state {
                 BbrState::Startup => self.enter(BbrState::Startup),

@@ -16,22 +16,82 @@ const MAX_PROBE_ROUNDS: u64 = 62;
 /// Doublings of the growth of the long-term window, at most.
 const MAX_DOUBLINGS: u32 = 30;
 
+/// The cycle of Down, Cruise, Refill and Up.
+#[derive(Debug, Clone)]
+pub(super) struct Cycle {
+    /// Losses show how much the path takes.
+    probing: bool,
+    /// The last packets of a probe are being acknowledged.
+    pub(super) stopping: bool,
+    /// When the last probe ended, and how long until the next one.
+    since: Instant,
+    wait: Duration,
+    /// Rounds since the last probe, and the most of them until the next one.
+    rounds: u64,
+    most_rounds: u64,
+    /// When Cruise began.
+    pub(super) cruise_round: u64,
+    slope: Slope,
+    random: fastrand::Rng,
+}
+
+/// How fast the long-term window grows in Up.
+#[derive(Debug, Clone, Copy)]
+struct Slope {
+    /// Doublings.
+    doublings: u32,
+    /// Bytes acknowledged that it has not grown by yet.
+    acked: u64,
+    /// Bytes to be acknowledged for each packet by which it grows.
+    cost: u64,
+}
+
+impl Cycle {
+    pub(super) fn new(now: Instant, random: fastrand::Rng) -> Self {
+        Self {
+            probing: false,
+            stopping: false,
+            since: now,
+            wait: Duration::ZERO,
+            rounds: 0,
+            most_rounds: 0,
+            cruise_round: 0,
+            slope: Slope {
+                doublings: 0,
+                acked: 0,
+                cost: u64::MAX,
+            },
+            random,
+        }
+    }
+
+    /// Counts a round.
+    pub(super) fn count_round(&mut self) {
+        self.rounds += 1;
+    }
+
+    /// Whether the losses of a probe show how much the path takes.
+    pub(super) fn is_probing(&self) -> bool {
+        self.probing
+    }
+}
+
 impl Bbr {
     /// Goes on in the cycle (5.3.3.6).
     pub(super) fn update_probing(&mut self, now: Instant, sample: &Sample) {
-        if !self.full_bw_reached {
+        if !self.full.reached {
             return;
         }
         // Taken before the bound is raised.
-        let bounded = self.limited && self.window >= self.long_window;
+        let bounded = self.rounds.limited && self.sending.window >= self.bounds.long_window;
         self.adapt_long_term(sample, bounded);
         match self.state {
             BbrState::Down | BbrState::Cruise if self.is_time_to_probe(now) => self.start_refill(),
             BbrState::Down if self.is_time_to_cruise() => self.enter(BbrState::Cruise),
-            BbrState::Refill if self.round_start => {
-                self.probing = true;
+            BbrState::Refill if self.rounds.starts => {
+                self.cycle.probing = true;
                 self.start_up();
-                self.full_bw = sample.rate.unwrap_or_default();
+                self.full.rate = sample.rate.unwrap_or_default();
             }
             BbrState::Up => self.go_down_when_full(now, sample, bounded),
             _ => {}
@@ -40,123 +100,129 @@ impl Bbr {
 
     /// Learns from probing how much the path takes (5.3.3.6).
     fn adapt_long_term(&mut self, sample: &Sample, bounded: bool) {
-        if self.stopping && self.round_start {
-            self.probing = false;
-            self.stopping = false;
+        if self.cycle.stopping && self.rounds.starts {
+            self.cycle.probing = false;
+            self.cycle.stopping = false;
             let cycle = match self.state {
                 BbrState::Startup | BbrState::Drain => false,
-                BbrState::ProbeRtt => self.share == 1.0,
+                BbrState::ProbeRtt => self.coupled.share == 1.0,
                 _ => true,
             };
             if cycle && !sample.app_limited {
-                self.max_bw.advance();
+                self.bandwidth.max.advance();
             }
         }
         let too_much = self.is_too_much(sample.lost, sample.in_flight_then);
         let Some(bound) = self.long_window().filter(|_| !too_much) else {
             return;
         };
-        self.long_window = bound.max(sample.in_flight_then);
+        self.bounds.long_window = bound.max(sample.in_flight_then);
         if self.state == BbrState::Up && bounded {
             self.raise_long_term(sample);
         }
     }
 
     fn raise_long_term(&mut self, sample: &Sample) {
-        self.up_acked += sample.acked;
-        if self.up_acked >= self.up_cost {
-            let more = self.up_acked / self.up_cost;
-            self.up_acked -= more * self.up_cost;
-            self.long_window += more * self.mtu;
+        self.cycle.slope.acked += sample.acked;
+        if self.cycle.slope.acked >= self.cycle.slope.cost {
+            let more = self.cycle.slope.acked / self.cycle.slope.cost;
+            self.cycle.slope.acked -= more * self.cycle.slope.cost;
+            self.bounds.long_window += more * self.mtu;
         }
-        if self.round_start {
+        if self.rounds.starts {
             self.raise_slope();
         }
     }
 
     /// Doubles, each round, the packets by which the long-term window grows.
     fn raise_slope(&mut self) {
-        let packets = 1u64 << self.up_rounds;
-        self.up_rounds = (self.up_rounds + 1).min(MAX_DOUBLINGS);
-        self.up_cost = (self.window / packets).max(1);
+        let packets = 1u64 << self.cycle.slope.doublings;
+        self.cycle.slope.doublings = (self.cycle.slope.doublings + 1).min(MAX_DOUBLINGS);
+        self.cycle.slope.cost = (self.sending.window / packets).max(1);
     }
 
     fn is_time_to_probe(&self, now: Instant) -> bool {
-        let waited = now.saturating_duration_since(self.cycle_at) > self.probe_wait;
-        let reno = self.holds(self.bw, 1.0).min(self.window) / self.mtu;
-        waited || (reno > 0 && self.rounds_since_probe >= reno.min(self.most_rounds))
+        let waited = now.saturating_duration_since(self.cycle.since) > self.cycle.wait;
+        let reno = self
+            .holds(self.bandwidth.used, 1.0)
+            .min(self.sending.window)
+            / self.mtu;
+        waited || (reno > 0 && self.cycle.rounds >= reno.min(self.cycle.most_rounds))
     }
 
     fn is_time_to_cruise(&self) -> bool {
-        self.in_flight <= self.with_headroom() && self.in_flight <= self.target(1.0)
+        self.flight.bytes <= self.with_headroom() && self.flight.bytes <= self.target(1.0)
     }
 
     /// Ends Up when the bandwidth no longer grows, unless the window keeps it from growing. With a
     /// queue it does not.
     fn go_down_when_full(&mut self, now: Instant, sample: &Sample, bounded: bool) {
-        if bounded && !grown(self.min_rtt, sample.rtt) {
-            self.reset_full_bandwidth();
-            self.full_bw = sample.rate.unwrap_or_default();
-        } else if self.full_bw_now {
+        if bounded && !grown(self.rtt.min, sample.rtt) {
+            self.full.reset();
+            self.full.rate = sample.rate.unwrap_or_default();
+        } else if self.full.now {
             self.start_down(now);
         }
     }
 
     fn start_refill(&mut self) {
-        self.reset_short_term();
-        self.up_rounds = 0;
-        self.up_acked = 0;
-        self.stopping = false;
-        self.start_round();
+        self.bounds.reset_short_term();
+        self.cycle.slope.doublings = 0;
+        self.cycle.slope.acked = 0;
+        self.cycle.stopping = false;
+        self.rounds.start(self.flight.delivered);
         self.enter(BbrState::Refill);
     }
 
     /// Probes at once: the path is full enough.
     pub(super) fn start_probe(&mut self) {
         self.start_refill();
-        self.probing = true;
+        self.cycle.probing = true;
         self.start_up();
-        self.full_bw = self.latest_bw;
+        self.full.rate = self.loss_round.bandwidth;
     }
 
     pub(super) fn start_up(&mut self) {
-        self.stopping = false;
-        self.start_round();
-        self.reset_full_bandwidth();
+        self.cycle.stopping = false;
+        self.rounds.start(self.flight.delivered);
+        self.full.reset();
         self.enter(BbrState::Up);
         self.raise_slope();
     }
 
     pub(super) fn start_down(&mut self, now: Instant) {
-        self.free = 0.0;
-        self.losses.bytes = 0;
-        self.latest_bw = 0.0;
-        self.latest_delivered = 0;
-        self.up_cost = u64::MAX;
-        self.rounds_since_probe = self.random.u64(0..2);
-        self.most_rounds = MAX_PROBE_ROUNDS + self.random.u64(0..2);
-        self.probe_wait = WAIT + MORE_WAIT.mul_f64(self.random.f64());
-        if std::mem::take(&mut self.is_as_expected) {
-            self.probe_wait = self
-                .probe_wait
-                .min(self.min_rtt.saturating_mul(EXPECTED_ROUNDS));
+        self.coupled.free = 0.0;
+        self.loss_round.losses.bytes = 0;
+        self.loss_round.bandwidth = 0.0;
+        self.loss_round.delivered = 0;
+        self.cycle.slope.cost = u64::MAX;
+        self.cycle.rounds = self.cycle.random.u64(0..2);
+        self.cycle.most_rounds = MAX_PROBE_ROUNDS + self.cycle.random.u64(0..2);
+        self.cycle.wait = WAIT + MORE_WAIT.mul_f64(self.cycle.random.f64());
+        if std::mem::take(&mut self.startup.is_as_expected) {
+            self.cycle.wait = self
+                .cycle
+                .wait
+                .min(self.rtt.min.saturating_mul(EXPECTED_ROUNDS));
         }
-        self.cycle_at = now;
-        self.stopping = true;
-        self.start_round();
+        self.cycle.since = now;
+        self.cycle.stopping = true;
+        self.rounds.start(self.flight.delivered);
         self.enter(BbrState::Down);
     }
 
     /// A probe has lost too much: `loss` is the packet at which that was so (5.5.10.2).
     pub(super) fn probed_too_much(&mut self, now: Instant, loss: &Loss) {
-        self.probing = false;
+        self.cycle.probing = false;
         if !loss.app_limited {
             // What was in flight when the tolerated part was reached.
             let before = loss.in_flight_then.saturating_sub(loss.bytes);
             let lost = loss.lost.saturating_sub(loss.bytes) as f64;
             let more = (self.tolerated(before) - lost) / (1.0 - LOSS_THRESHOLD);
-            let target = self.holds(self.bw, 1.0).min(self.window) as f64;
-            self.long_window = (before as f64 + more).max(BETA * target) as u64;
+            let target = self
+                .holds(self.bandwidth.used, 1.0)
+                .min(self.sending.window) as f64;
+            self.bounds.long_window = (before as f64 + more).max(BETA * target) as u64;
         }
         if self.state == BbrState::Up {
             self.start_down(now);

@@ -9,10 +9,10 @@ use crate::quantum::quantum;
 impl Bbr {
     /// What the path holds at `bandwidth`, times `gain`, in bytes.
     pub(super) fn holds(&self, bandwidth: f64, gain: f64) -> u64 {
-        if self.min_rtt == Duration::MAX {
-            return self.window;
+        if self.rtt.min == Duration::MAX {
+            return self.sending.window;
         }
-        (gain * bandwidth * self.min_rtt.as_secs_f64()) as u64
+        (gain * bandwidth * self.rtt.min.as_secs_f64()) as u64
     }
 
     pub(super) fn least(&self) -> u64 {
@@ -21,7 +21,7 @@ impl Bbr {
 
     /// A window with room for the batches in which packets are sent and acknowledged (5.6.4.2).
     pub(super) fn with_batches(&self, window: u64) -> u64 {
-        let batches = 3 * quantum(self.pacing_rate, self.mtu);
+        let batches = 3 * quantum(self.sending.rate, self.mtu);
         let more = match self.state {
             BbrState::Up => 2 * self.mtu,
             _ => 0,
@@ -31,31 +31,31 @@ impl Bbr {
 
     /// The window that a gain over the estimated bandwidth-delay product means.
     pub(super) fn target(&self, gain: f64) -> u64 {
-        self.with_batches(self.holds(self.max_bw.get(), gain))
+        self.with_batches(self.holds(self.bandwidth.max.get(), gain))
     }
 
     /// Sets the window (5.6.4.6).
     pub(super) fn set_window(&mut self, sample: &Sample) {
         let gain = self.bound_gain();
-        let most = self.holds(self.max_bw.get(), gain) + self.aggregation.extra();
+        let most = self.holds(self.bandwidth.max.get(), gain) + self.bandwidth.aggregation.extra();
         let most = self.with_batches(most);
-        let grown = self.window + sample.acked;
-        if self.full_bw_reached {
-            self.window = grown.min(most);
-        } else if self.window < most {
-            self.window = grown;
+        let grown = self.sending.window + sample.acked;
+        if self.full.reached {
+            self.sending.window = grown.min(most);
+        } else if self.sending.window < most {
+            self.sending.window = grown;
         }
-        self.window = self.window.max(self.least());
+        self.sending.window = self.sending.window.max(self.least());
         if self.state == BbrState::ProbeRtt {
-            self.window = self.window.min(self.probe_rtt_window());
+            self.sending.window = self.sending.window.min(self.probe_rtt_window());
         }
         let bound = match self.state {
             BbrState::Startup | BbrState::Drain => u64::MAX,
             BbrState::ProbeRtt | BbrState::Cruise => self.with_headroom(),
-            BbrState::Down | BbrState::Refill | BbrState::Up => self.long_window,
+            BbrState::Down | BbrState::Refill | BbrState::Up => self.bounds.long_window,
         };
-        let bound = bound.min(self.short_window).max(self.least());
-        self.window = self.window.min(bound);
+        let bound = bound.min(self.bounds.short_window).max(self.least());
+        self.sending.window = self.sending.window.min(bound);
         self.spread();
     }
 
@@ -64,11 +64,12 @@ impl Bbr {
     /// that the part of each falls faster than their number grows.
     fn bound_gain(&self) -> f64 {
         match self.state {
-            BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => self.window_gain,
-            BbrState::Up if self.free > 0.0 => self.window_gain,
+            BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => self.sending.window_gain,
+            BbrState::Up if self.coupled.free > 0.0 => self.sending.window_gain,
             _ => self
+                .sending
                 .window_gain
-                .min(1.0 + (self.window_gain - 1.0) / self.share.powi(2)),
+                .min(1.0 + (self.sending.window_gain - 1.0) / self.coupled.share.powi(2)),
         }
     }
 
@@ -76,11 +77,11 @@ impl Bbr {
     fn spread(&mut self) {
         if self.state == BbrState::Up
             && self.long_window().is_some()
-            && self.min_rtt < Duration::MAX
+            && self.rtt.min < Duration::MAX
         {
-            let round = self.min_rtt.as_secs_f64().max(1e-6);
-            let spread = SPREAD * self.window as f64 / round;
-            self.pacing_rate = self.pacing_rate.min(spread);
+            let round = self.rtt.min.as_secs_f64().max(1e-6);
+            let spread = SPREAD * self.sending.window as f64 / round;
+            self.sending.rate = self.sending.rate.min(spread);
         }
     }
 
@@ -95,6 +96,6 @@ impl Bbr {
 
     /// The long-term bound, if there is one.
     pub(super) fn long_window(&self) -> Option<u64> {
-        (self.long_window < u64::MAX).then_some(self.long_window)
+        (self.bounds.long_window < u64::MAX).then_some(self.bounds.long_window)
     }
 }
