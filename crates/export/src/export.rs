@@ -209,6 +209,7 @@ impl Export<'_> {
             before.segments.as_ref(),
             now,
         )?;
+        self.index.config_maps = segments::config_maps(before.config_maps, parts.len());
         let mut tree = Tree::default();
         let archives = self.archives(&keys)?;
         for (at, part) in parts.iter().enumerate() {
@@ -312,6 +313,7 @@ impl Export<'_> {
             name,
             image,
             parts: parts.len(),
+            config_maps: self.index.config_maps,
         };
         match self.options.to {
             Target::Kubernetes => manifests.add(tree, archives),

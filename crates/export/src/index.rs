@@ -33,6 +33,9 @@ pub(crate) struct Index {
     pub keys_made: u64,
     /// The segments; `None` before they are made.
     pub segments: Option<MadeSegments>,
+    /// How many ConfigMaps the pods of Kubernetes mount for the segments.
+    #[serde(default)]
+    pub config_maps: usize,
     /// The versions of the ASes' configurations.
     pub versions: BTreeMap<IsdAsn, Version>,
 }
@@ -72,6 +75,7 @@ impl Index {
             roles: Roles::new(),
             keys_made: 0,
             segments: None,
+            config_maps: 0,
             versions: BTreeMap::new(),
         }
     }

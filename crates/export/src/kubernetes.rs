@@ -41,6 +41,8 @@ pub(crate) struct Manifests<'a> {
     pub image: &'a str,
     /// How many files the segments take.
     pub parts: usize,
+    /// How many ConfigMaps there are for these files; those that are left over are empty.
+    pub config_maps: usize,
 }
 
 impl Manifests<'_> {
@@ -86,11 +88,14 @@ impl Manifests<'_> {
                 disable_name_suffix_hash: true,
                 labels: [(LABEL_EXPORT, self.name.to_owned())].into(),
             },
-            config_map_generator: (0..self.parts)
+            config_map_generator: (0..self.config_maps)
                 .map(|at| ConfigMapOfFiles {
                     name: config_map(at),
                     namespace: self.name.to_owned(),
-                    files: vec![part_path(at)],
+                    files: (at < self.parts)
+                        .then(|| part_path(at))
+                        .into_iter()
+                        .collect(),
                 })
                 .collect(),
         };

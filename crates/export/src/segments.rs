@@ -36,6 +36,15 @@ pub(crate) fn part_path(at: usize) -> String {
     format!("{FOLDER}/{at:03}.json.gz")
 }
 
+/// In how many ConfigMaps `parts` files are put, after `before` of them: in as many, if these are enough. As each
+/// pod names all of them, another number starts all pods again; so there are some to spare.
+pub(crate) fn config_maps(before: usize, parts: usize) -> usize {
+    match parts <= before {
+        true => before,
+        false => parts + parts / 4 + 1,
+    }
+}
+
 /// The segments of a network at `now` (Unix seconds), whose keys are below `pki`: those of `before` below
 /// `folder`, until half of their lifetime is over, else new ones.
 pub(crate) fn segments(
@@ -104,4 +113,27 @@ fn hash(plan: &Plan, keys: &Keys) -> String {
     }
     hash.update(keys.hash());
     hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However many files each export has: they have room, and pods start again only when they had not.
+        #[test]
+        fn pods_stay_while_the_files_have_room(exports in prop::collection::vec(0..MAX_PARTS, 1..20)) {
+            let mut before = 0;
+            for parts in exports {
+                let after = config_maps(before, parts);
+                prop_assert!(after >= parts);
+                prop_assert_eq!(after == before, parts <= before);
+                // The next segments of the same network may take a file more.
+                prop_assert!(after == before || config_maps(after, parts + 1) == after);
+                before = after;
+            }
+        }
+    }
 }

@@ -29,7 +29,7 @@ impl Manifests<'_> {
                 match_labels: of_program,
             },
         };
-        let segments = (0..self.parts).map(|at| Projection {
+        let segments = (0..self.config_maps).map(|at| Projection {
             config_map: Named {
                 name: config_map(at),
             },

@@ -19,6 +19,7 @@ fn objects(network: &Network) -> (Plan, Vec<Value>, Value) {
         name: "net",
         image: "localhost/hawser:1",
         parts: 2,
+        config_maps: 3,
     };
     let mut tree = Tree::default();
     let archives: Vec<Vec<u8>> = (0..plan.ases.len()).map(|at| vec![at as u8]).collect();
@@ -59,6 +60,7 @@ proptest! {
             name: "net",
             image: "localhost/hawser:1",
             parts: 2,
+            config_maps: 3,
         };
         let mut tree = Tree::default();
         let archives: Vec<Vec<u8>> = (0..plan.ases.len()).map(|at| vec![at as u8]).collect();
@@ -208,7 +210,12 @@ fn pods_have_one_capability_and_bounds() {
             assert!(names.contains(mount["name"].as_str().unwrap()));
         }
         let sources = &volumes.iter().find(|v| v["name"] == "segments").unwrap()["projected"];
-        assert_eq!(sources["sources"][1]["configMap"]["name"], "segments-001");
+        let sources = sources["sources"].as_array().unwrap();
+        let maps: Vec<_> = sources
+            .iter()
+            .map(|one| &one["configMap"]["name"])
+            .collect();
+        assert_eq!(maps, ["segments-000", "segments-001", "segments-002"]);
         assert!(volumes.iter().any(|v| v["emptyDir"].is_object()));
     }
     let namespace = of_kind(&objects, "Namespace");
@@ -225,9 +232,11 @@ fn the_segments_are_config_maps_of_files() {
         true
     );
     let maps = kustomization["configMapGenerator"].as_array().unwrap();
-    let files: Vec<_> = maps
-        .iter()
-        .map(|map| map["files"][0].as_str().unwrap())
-        .collect();
-    assert_eq!(files, ["segments/000.json.gz", "segments/001.json.gz"]);
+    let files: Vec<_> = maps.iter().map(|map| &map["files"]).collect();
+    let expected = [
+        json!(["segments/000.json.gz"]),
+        json!(["segments/001.json.gz"]),
+        json!([]),
+    ];
+    assert_eq!(files, expected.each_ref());
 }
