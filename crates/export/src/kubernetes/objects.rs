@@ -78,6 +78,7 @@ pub(super) struct ServicePort {
 pub(super) struct StatefulSet {
     pub service_name: String,
     pub replicas: u32,
+    pub pod_management_policy: &'static str,
     pub selector: Selector,
     pub template: Template,
 }

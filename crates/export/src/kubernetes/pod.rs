@@ -66,6 +66,8 @@ impl Manifests<'_> {
         StatefulSet {
             service_name: as_.name.clone(),
             replicas: 1,
+            // With `OrderedReady`, a pod that is never ready stays when its StatefulSet changes.
+            pod_management_policy: "Parallel",
             selector: selector(&as_.name),
             template: Template {
                 metadata: self.pod_metadata(as_, archive, None),

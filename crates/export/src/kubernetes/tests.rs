@@ -164,6 +164,7 @@ fn pods_have_one_capability_and_bounds() {
     for set in of_kind(&objects, "StatefulSet").values() {
         let spec = &set["spec"];
         assert_eq!(spec["replicas"], 1);
+        assert_eq!(spec["podManagementPolicy"], "Parallel");
         assert_eq!(spec["serviceName"], set["metadata"]["name"]);
         let pod = &spec["template"]["spec"];
         assert!(pod["hostNetwork"].is_null());
