@@ -36,7 +36,8 @@ const MAX_PACKET: u16 = u16::MAX;
 const LINKS: u32 = 0x0a80_0000;
 /// `fd00:0:1::`, the first address of links over IPv6, as in a lab.
 const LINKS6: u128 = (0xfd00 << 112) + (1 << 80);
-/// Addresses that no host has (RFC 5737, RFC 6666), for neighbours whose names are not resolved yet.
+/// Addresses that no host has (RFC 5737, RFC 6666), for neighbours whose names are not resolved yet. With the
+/// port of its near end, each link of an AS has another one.
 const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const NOWHERE6: Ipv6Addr = Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1);
 /// Least rate of a limit, in bit/s: limits are written in kbit/s.
@@ -259,13 +260,12 @@ fn as_plan(
         .collect();
     let control = SocketAddr::new(inside, CONTROL_PORT);
     let far = |index: usize, side: Side| {
-        let end = links[index].end(side.other());
-        let address = match (is_named, network.links[index].underlay) {
-            (false, _) => end.address,
-            (true, Underlay::Ipv4) => NOWHERE.into(),
-            (true, Underlay::Ipv6) => NOWHERE6.into(),
-        };
-        SocketAddr::new(address, end.port)
+        let (near, far) = (links[index].end(side), links[index].end(side.other()));
+        match (is_named, network.links[index].underlay) {
+            (false, _) => SocketAddr::new(far.address, far.port),
+            (true, Underlay::Ipv4) => SocketAddr::new(NOWHERE.into(), near.port),
+            (true, Underlay::Ipv6) => SocketAddr::new(NOWHERE6.into(), near.port),
+        }
     };
     let underlay = |index: usize, side: Side| {
         let any: IpAddr = match network.links[index].underlay {
@@ -305,6 +305,7 @@ fn as_plan(
                 plan.limits.0.insert(id.to_string(), limit);
             }
             if is_named {
+                let port = links[index].end(side.other()).port;
                 let to = format!("{}:{port}", name::of_as(other.isd_as));
                 plan.neighbours.0.insert(id, to);
             }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::content::print;
 use crate::machine::{Machine, can_run, export, read, write_archive};
 use crate::support::eventually;
 
@@ -209,4 +210,32 @@ fn announced(machine: &Machine, to: &str) -> BTreeSet<u64> {
     let paths = listing["paths"].as_array();
     let mtus = paths.into_iter().flatten();
     mtus.filter_map(|path| path["mtu"].as_u64()).collect()
+}
+
+#[test]
+fn an_archive_says_where_its_links_lead_before_addresses_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let network = r#"
+ASes:
+  "1-ff00:0:110": {core: true}
+  "1-ff00:0:111": {}
+  "1-ff00:0:112": {}
+links:
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 20mbit}
+  - {a: "1-ff00:0:110#2", b: "1-ff00:0:112#1", linkAtoB: CHILD, rate: 8mbit}
+"#;
+    export(&folder, "kubernetes", network);
+    let archive = folder.path().join("as.tar.gz");
+    let manifest = folder.path().join("out/ases/as1-ff00-0-110.yaml");
+    write_archive(&manifest, &archive);
+    let mut join = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    join.args(["as", "join", "--unpack"]).arg(&archive);
+    join.arg("--state").arg(folder.path().join("as"));
+    let printed = print(join);
+    for line in [
+        "#1 to child 1-ff00:0:111: 0.0.0.0:50000 to as1-ff00-0-111:50000, out at most 20mbit",
+        "#2 to child 1-ff00:0:112: 0.0.0.0:50001 to as1-ff00-0-112:50000, out at most 8mbit",
+    ] {
+        assert!(printed.contains(line), "{printed}");
+    }
 }

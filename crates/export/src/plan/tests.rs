@@ -139,6 +139,7 @@ fn check_plan(plan: &Plan, network: &Network, is_named: bool) -> Result<(), Test
     prop_assert_eq!(names.len(), plan.ases.len());
     prop_assert!(names.iter().all(|name| name::is_label(name)));
     let mut addresses = BTreeSet::new();
+    let mut remotes = BTreeSet::new();
     let mut local = BTreeSet::new();
     for ((before, link), ends) in network
         .links
@@ -159,7 +160,6 @@ fn check_plan(plan: &Plan, network: &Network, is_named: bool) -> Result<(), Test
             let interface = routers.flat_map(|r| r.interfaces.get(&id)).next().unwrap();
             prop_assert_eq!(interface.underlay.local.port(), near.port);
             prop_assert!(interface.underlay.local.ip().is_unspecified());
-            prop_assert_eq!(interface.underlay.remote.port(), far.port);
             prop_assert_eq!(interface.mtu, link.mtu);
             prop_assert_eq!(interface.isd_as, plan.ases[far.owner].isd_as);
             prop_assert_eq!(as_.states[&id].shape, before.shape);
@@ -167,8 +167,8 @@ fn check_plan(plan: &Plan, network: &Network, is_named: bool) -> Result<(), Test
             let rate = before.shape.rate.map(|rate| rate.max(1000) / 1000);
             prop_assert_eq!(limit.and_then(|limit| limit.egress), rate);
             if let Some(limit) = limit {
-                prop_assert_eq!(limit.ip, interface.underlay.remote.ip());
-                prop_assert_eq!(limit.port, Some(far.port));
+                let remote = interface.underlay.remote;
+                prop_assert_eq!((limit.ip, limit.port), (remote.ip(), Some(remote.port())));
                 prop_assert_eq!(limit.device.is_none(), is_named);
                 prop_assert_eq!(limit.queue, Some(before.shape.queue));
             }
@@ -176,8 +176,11 @@ fn check_plan(plan: &Plan, network: &Network, is_named: bool) -> Result<(), Test
             let expected = format!("{}:{}", plan.ases[far.owner].name, far.port);
             prop_assert_eq!(name, is_named.then_some(expected));
             if !is_named {
-                prop_assert_eq!(interface.underlay.remote.ip(), far.address);
+                let address = SocketAddr::new(far.address, far.port);
+                prop_assert_eq!(interface.underlay.remote, address);
             }
+            // Also before names are resolved, each link is told apart from others.
+            prop_assert!(remotes.insert((near.owner, interface.underlay.remote)));
         }
     }
     Ok(())

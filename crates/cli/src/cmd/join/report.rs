@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use hawser_bundle::{Bundle, Role};
+use hawser_bundle::{Bundle, Neighbours, Role};
 use hawser_node::{Event, Installed};
 use hawser_topology::{Interface, IsdAsn, LinkTo, format_rate};
 use serde::Serialize;
@@ -42,6 +42,9 @@ struct JoinedLink {
     neighbour: &'static str,
     local: SocketAddr,
     remote: SocketAddr,
+    /// The name of the far end, whose address replaces `remote` when it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote_name: Option<String>,
     /// The limits that this AS keeps, in bit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     egress: Option<u64>,
@@ -59,6 +62,7 @@ impl Joined {
     ) -> Result<Self, Failure> {
         let (manifest, topology) = bundle.check().doing(folder.display())?;
         let limits = bundle.link_info().doing(folder.display())?;
+        let Neighbours(names) = bundle.neighbours().doing(folder.display())?;
         let routers = topology.border_routers.values();
         let interfaces = routers.clone().flat_map(|router| &router.interfaces);
         let links = interfaces.map(|(&id, interface)| {
@@ -76,6 +80,7 @@ impl Joined {
                 neighbour: neighbour(interface),
                 local: interface.underlay.local,
                 remote,
+                remote_name: names.get(&id).cloned(),
                 egress: bits(limit.and_then(|limit| limit.egress).or(both)),
                 ingress: bits(limit.and_then(|limit| limit.ingress).or(both)),
             }
@@ -153,9 +158,12 @@ impl fmt::Display for JoinedLink {
             to,
             neighbour,
             local,
-            remote,
             ..
         } = self;
+        let remote = match &self.remote_name {
+            Some(name) => plain(name),
+            None => self.remote.to_string(),
+        };
         write!(f, "#{interface} to {neighbour} {to}: {local} to {remote}")?;
         for (name, rate) in [("out", self.egress), ("in", self.ingress)] {
             if let Some(rate) = rate {
