@@ -1,7 +1,20 @@
 //! The hashes that name a torrent.
 
+use std::fmt;
+
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
+
+/// What identifies a torrent on the wire: the SHA-1 of its info dictionary or, of a torrent of version 2
+/// alone, the first 20 bytes of the SHA-256 (BEP 52). Displayed as hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InfoHash(pub [u8; 20]);
+
+impl fmt::Display for InfoHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 /// The info-hashes of one torrent: hashes of its info dictionary as it is encoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

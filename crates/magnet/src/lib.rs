@@ -12,7 +12,7 @@ mod hashes;
 mod link;
 mod metadata;
 
-pub use self::hashes::InfoHashes;
+pub use self::hashes::{InfoHash, InfoHashes};
 pub use self::link::{Files, MAX_LINK_BYTES, Magnet, MagnetError, MagnetPeer};
 pub use self::metadata::{
     ConnectionId, Fetch, MAX_METADATA_BYTES, METADATA_PIECE, MetadataMessage, MetadataMessageError,

@@ -25,7 +25,6 @@
 //! under a `Mutex` for each connection. Neither is held while the other is taken, at an await or
 //! during I/O. What waits for the disk is bounded by the budget of the process (`hawser-store`).
 
-mod bitfield;
 mod candidates;
 mod close;
 mod crowd;
@@ -33,20 +32,13 @@ mod dht;
 mod download;
 mod error;
 mod files;
-#[cfg(test)]
-mod fuzz;
 mod gate;
-mod layout;
 mod limits;
-mod merkle;
-pub mod metainfo;
 mod network;
 mod options;
 mod peer;
 mod picker;
-mod piece_hasher;
 mod piece_map;
-mod pieces;
 mod pipeline;
 mod progress;
 mod quic;
@@ -68,7 +60,10 @@ mod transport;
 mod utp;
 mod wanted;
 mod web;
-mod wire;
+
+use hawser_merkle as merkle;
+use hawser_metainfo::{layout, pieces};
+use hawser_wire::{self as wire, bitfield};
 
 pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};
 pub use hawser_manager::{PathOptions, SelectBy, SelectByParseError};
@@ -80,15 +75,10 @@ pub use self::dht::DhtContacts;
 pub use self::download::Download;
 pub use self::error::{ContentSource, DownloadError, SeedError, SelectError};
 pub use self::files::{FileProgress, FilesProgress};
-pub use self::layout::part_file;
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
-pub use self::metainfo::{
-    CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, Version, create,
-};
 pub use self::network::Network;
 pub use self::options::{DownloadOptions, SeedOptions};
 pub use self::piece_map::PieceMap;
-pub use self::pieces::Pieces;
 pub use self::progress::{
     ChangedFile, LeftPath, PathProgress, PathState, PathSummary, PeerState, Phase, Progress,
     SeedPeer, SeedProgress, Summary, WebSeedProgress, WebSeedState,
@@ -102,4 +92,9 @@ pub use self::selection::{PieceOrder, Priority, Selection, SelectionError, Windo
 pub use self::session::Session;
 pub use self::source::{FoundPeers, PeerSource};
 pub use self::tcp::{IpTransports, IpTransportsParseError, ListenError, Listener};
-pub use self::wire::new_peer_id;
+pub use hawser_metainfo::layout::part_file;
+pub use hawser_metainfo::{
+    self as metainfo, CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, Pieces,
+    Version, create,
+};
+pub use hawser_wire::new_peer_id;

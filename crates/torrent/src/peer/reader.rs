@@ -82,7 +82,7 @@ pub(super) async fn run<E: Send>(
         let (mut inputs, now) = (Vec::new(), Instant::now());
         // Messages before a fault still count.
         let fault = loop {
-            let message = match decoder.next() {
+            let message = match decoder.next_message() {
                 Ok(None) => break None,
                 Ok(Some(message)) => message,
                 Err(fault) => break Some(fault),

@@ -272,7 +272,7 @@ async fn pass_on(
                 }
             }
         };
-        while let Some(message) = decoder.next()? {
+        while let Some(message) = decoder.next_message()? {
             let hashes = match message {
                 Message::Hashes(request, hashes) => Ok(What::Hashes(request, hashes)),
                 Message::HashReject(request) => Ok(What::Rejected(request)),

@@ -48,7 +48,7 @@ impl Talker {
     async fn choked_or_not(&mut self) -> bool {
         let heard = async {
             loop {
-                while let Some(message) = self.decoder.next().unwrap() {
+                while let Some(message) = self.decoder.next_message().unwrap() {
                     match message {
                         Message::Unchoke => return true,
                         Message::Choke => return false,

@@ -103,7 +103,7 @@ impl Script {
                     write.write_all(&out).await?;
                 }
             }
-            while let Some(message) = decoder.next().unwrap() {
+            while let Some(message) = decoder.next_message().unwrap() {
                 match message {
                     Message::Request(request) => {
                         let full = self.queue.is_some_and(|most| queue.len() + 1 >= most);

@@ -79,7 +79,7 @@ impl Rogue {
         read.read_exact(&mut theirs).await?;
         let mut decoder = Decoder::new(metainfo.pieces.count());
         while read.read_buf(decoder.buffer(4096)).await? > 0 {
-            while let Some(message) = decoder.next().unwrap() {
+            while let Some(message) = decoder.next_message().unwrap() {
                 let Message::Request(request) = message else {
                     continue;
                 };

@@ -207,7 +207,7 @@ async fn watch_interest(host: Host, metainfo: Metainfo, interest: mpsc::Sender<b
     write.write_all(&out).await.unwrap();
     let mut decoder = Decoder::new(pieces);
     while read.read_buf(decoder.buffer(4096)).await.unwrap() > 0 {
-        while let Some(message) = decoder.next().unwrap() {
+        while let Some(message) = decoder.next_message().unwrap() {
             let change = match message {
                 Message::Interested => true,
                 Message::NotInterested => false,

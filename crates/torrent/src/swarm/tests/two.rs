@@ -138,7 +138,7 @@ async fn answers(
         let reading = read.read_buf(decoder.buffer(16384));
         let reading = tokio::time::timeout(PATIENCE, reading).await;
         assert!(reading.expect("it is silent").unwrap() > 0, "it hung up");
-        while let Some(message) = decoder.next().unwrap() {
+        while let Some(message) = decoder.next_message().unwrap() {
             if matches!(message, Message::Hashes(..) | Message::HashReject(_)) {
                 answers.push(message);
             }

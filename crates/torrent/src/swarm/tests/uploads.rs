@@ -309,7 +309,7 @@ async fn is_served(figure: &Figure, n: u16, extended: bool, says: &[Message]) {
     let mut decoder = Decoder::new(figure.stage.metainfo.pieces.count());
     let served = async {
         loop {
-            while let Some(message) = decoder.next().unwrap() {
+            while let Some(message) = decoder.next_message().unwrap() {
                 match message {
                     Message::Unchoke => {
                         let mut out = Vec::new();
@@ -356,7 +356,7 @@ async fn a_dialed_peer_gets_the_extended_handshake_before_it_answers() {
         let mut decoder = Decoder::new(stage.metainfo.pieces.count());
         let mut said = Vec::new();
         loop {
-            match decoder.next().unwrap() {
+            match decoder.next_message().unwrap() {
                 Some(Message::Extended { id: 0, payload }) => {
                     return (said, ExtendedHandshake::decode(&payload).unwrap());
                 }
