@@ -71,7 +71,7 @@ pub fn check_voters(isd: u16, folders: &[PathBuf], voters: &[PathBuf]) -> Result
 }
 
 /// The newest TRC of an ISD in the folders of its ASes.
-fn newest(isd: u16, folders: &[PathBuf]) -> Result<Trc, IssueError> {
+pub(crate) fn newest(isd: u16, folders: &[PathBuf]) -> Result<Trc, IssueError> {
     let mut newest: Option<Trc> = None;
     for folder in folders {
         let certs = folder.join("certs");
@@ -95,29 +95,103 @@ fn update(
     now: u64,
 ) -> Result<Option<PathBuf>, IssueError> {
     let there: BTreeSet<IsdAsn> = before.content().core.iter().copied().collect();
-    let id = before.id();
     if core == there {
         complete(before, folders)?;
         return Ok(None);
     }
-    let isd = id.isd;
     let voters = voters(before, folders.iter().chain(further))?;
-    let made = make(before, &core, &voters, now).map_err(|source| WriteError::Sign {
-        what: format!("the next TRC of ISD {isd}"),
-        source,
-    })?;
-    let name = file_name(TrcId {
-        serial: id.serial + 1,
-        ..id
-    });
-    for folder in folders {
-        file(&folder.join(&name), &made, 0o644)?;
+    // Only core ASes are authoritative.
+    let authoritative = before.content().authoritative.iter().copied();
+    let mut authoritative: BTreeSet<IsdAsn> =
+        authoritative.filter(|one| core.contains(one)).collect();
+    if authoritative.is_empty() {
+        authoritative.clone_from(&core);
     }
-    Ok(Some(name.into()))
+    let next = Next {
+        core,
+        authoritative,
+        quorum: before.content().quorum,
+        certificates: before.certificates.clone(),
+        joining: Vec::new(),
+    };
+    next.write(before, &voters, folders, now).map(Some)
+}
+
+/// What the next TRC has.
+pub(crate) struct Next<'a> {
+    pub core: BTreeSet<IsdAsn>,
+    pub authoritative: BTreeSet<IsdAsn>,
+    pub quorum: usize,
+    pub certificates: Vec<Certificate>,
+    /// Voters that the TRC before does not have: they show by their signatures that they have their keys.
+    pub joining: Vec<&'a Holder>,
+}
+
+impl Next<'_> {
+    /// Has the voters sign the TRC that follows on `before`, and writes it into the folder `certs` of each AS.
+    /// Its path is relative to these folders.
+    pub fn write(
+        &self,
+        before: &Trc,
+        voters: &[Voter],
+        folders: &[PathBuf],
+        now: u64,
+    ) -> Result<PathBuf, IssueError> {
+        let id = before.id();
+        let made = self.make(before, voters, now);
+        let made = made.map_err(|source| WriteError::Sign {
+            what: format!("the next TRC of ISD {}", id.isd),
+            source,
+        })?;
+        let name = file_name(TrcId {
+            serial: id.serial + 1,
+            ..id
+        });
+        for folder in folders {
+            file(&folder.join(&name), &made, 0o644)?;
+        }
+        Ok(name.into())
+    }
+
+    fn make(&self, before: &Trc, voters: &[Voter], now: u64) -> Result<String, SignError> {
+        let id = before.id();
+        let text = |ases: &BTreeSet<IsdAsn>| {
+            let number = |as_: &IsdAsn| as_.asn().to_string().into_bytes();
+            ases.iter()
+                .map(|as_| Any::new(Tag::PrintableString, number(as_)))
+                .collect::<der::Result<Vec<_>>>()
+        };
+        let time = |at| GeneralizedTime::from_unix_duration(Duration::from_secs(at));
+        // Its certificates must be valid as long as the TRC.
+        let validities = || self.certificates.iter().map(Certificate::validity);
+        let from = now.saturating_sub(EARLY.as_secs());
+        let from = validities().map(|v| v.not_before).fold(from, u64::max);
+        let until = validities().map(|v| v.not_after);
+        let until = until.fold(now + TRC_LIFETIME, u64::min);
+        let certificates = self.certificates.iter();
+        let certificates = certificates.map(|c| Any::from_der(c.to_der()));
+        let payload = Payload {
+            version: 0,
+            id: [id.isd.into(), id.serial + 1, id.base],
+            validity: [time(from)?, time(until)?],
+            grace_period: GRACE,
+            no_trust_reset: false,
+            votes: voters.iter().map(|(at, _)| *at).collect(),
+            quorum: u8::try_from(self.quorum).unwrap_or(u8::MAX),
+            core: text(&self.core)?,
+            authoritative: text(&self.authoritative)?,
+            description: before.content().description.clone(),
+            certificates: certificates.collect::<der::Result<_>>()?,
+        };
+        let holders = voters.iter().map(|(_, holder)| holder);
+        let holders: Vec<&Holder> = holders.chain(self.joining.iter().copied()).collect();
+        let signed = cms::sign(&payload.to_der()?, holders, from)?;
+        pem::encode("TRC", &signed)
+    }
 }
 
 /// Gives a TRC to the folders that lack it, as after an update that was interrupted.
-fn complete(trc: &Trc, folders: &[PathBuf]) -> Result<(), IssueError> {
+pub(crate) fn complete(trc: &Trc, folders: &[PathBuf]) -> Result<(), IssueError> {
     let name = file_name(trc.id());
     let lacking = folders.iter().map(|folder| folder.join(&name));
     for path in lacking.filter(|path| !path.exists()) {
@@ -137,10 +211,10 @@ fn file_name(TrcId { isd, base, serial }: TrcId) -> String {
 }
 
 /// A sensitive voter of a TRC: its place there, and its key.
-type Voter = (u32, Holder);
+pub(crate) type Voter = (u32, Holder);
 
 /// The sensitive voters of a TRC, whose keys are in `folders`.
-fn voters<'a>(
+pub(crate) fn voters<'a>(
     trc: &Trc,
     folders: impl Iterator<Item = &'a PathBuf>,
 ) -> Result<Vec<Voter>, IssueError> {
@@ -174,14 +248,14 @@ fn voters<'a>(
     }
 }
 
-fn certificate(text: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn certificate(text: &[u8]) -> Result<Vec<u8>, String> {
     match pem::blocks(text).map_err(|e| e.to_string())?.as_slice() {
         [(label, der)] if label == "CERTIFICATE" => Ok(der.clone()),
         _ => Err("it does not have one PEM block labelled CERTIFICATE".to_owned()),
     }
 }
 
-fn holder(certificate: &Certificate, key: &Path) -> Result<Holder, LoadError> {
+pub(crate) fn holder(certificate: &Certificate, key: &Path) -> Result<Holder, LoadError> {
     let invalid = |reason: String| LoadError::File {
         path: key.to_owned(),
         reason,
@@ -196,49 +270,4 @@ fn holder(certificate: &Certificate, key: &Path) -> Result<Holder, LoadError> {
         key: Key::from_pem(text.as_bytes()).map_err(|e| invalid(e.to_string()))?,
         pem: text,
     })
-}
-
-fn make(
-    before: &Trc,
-    core: &BTreeSet<IsdAsn>,
-    voters: &[Voter],
-    now: u64,
-) -> Result<String, SignError> {
-    let id = before.id();
-    let text = |ases: &mut dyn Iterator<Item = &IsdAsn>| {
-        let number = |as_: &IsdAsn| as_.asn().to_string().into_bytes();
-        ases.map(|as_| Any::new(Tag::PrintableString, number(as_)))
-            .collect::<der::Result<Vec<_>>>()
-    };
-    let time = |at| GeneralizedTime::from_unix_duration(Duration::from_secs(at));
-    // Its certificates must be valid as long as the TRC.
-    let validities = || before.certificates.iter().map(Certificate::validity);
-    let from = now.saturating_sub(EARLY.as_secs());
-    let from = validities().map(|v| v.not_before).fold(from, u64::max);
-    let until = validities().map(|v| v.not_after);
-    let until = until.fold(now + TRC_LIFETIME, u64::min);
-    let certificates = before.certificates.iter();
-    let certificates = certificates.map(|c| Any::from_der(c.to_der()));
-    // Only core ASes are authoritative.
-    let authoritative = before.content().authoritative.iter();
-    let mut authoritative: Vec<&IsdAsn> = authoritative.filter(|one| core.contains(one)).collect();
-    if authoritative.is_empty() {
-        authoritative = core.iter().collect();
-    }
-    let payload = Payload {
-        version: 0,
-        id: [id.isd.into(), id.serial + 1, id.base],
-        validity: [time(from)?, time(until)?],
-        grace_period: GRACE,
-        no_trust_reset: false,
-        votes: voters.iter().map(|(at, _)| *at).collect(),
-        quorum: u8::try_from(before.content().quorum).unwrap_or(u8::MAX),
-        core: text(&mut core.iter())?,
-        authoritative: text(&mut authoritative.into_iter())?,
-        description: before.content().description.clone(),
-        certificates: certificates.collect::<der::Result<_>>()?,
-    };
-    let holders: Vec<&Holder> = voters.iter().map(|(_, holder)| holder).collect();
-    let signed = cms::sign(&payload.to_der()?, holders, from)?;
-    pem::encode("TRC", &signed)
 }

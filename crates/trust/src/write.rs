@@ -136,20 +136,20 @@ pub fn write_with(
 }
 
 /// Takes the files of ASes, see [`write_with`].
-type Put<'a> = dyn FnMut(IsdAsn, &str, &str, u32) -> Result<(), WriteError> + 'a;
+pub(crate) type Put<'a> = dyn FnMut(IsdAsn, &str, &str, u32) -> Result<(), WriteError> + 'a;
 
-fn isd(isd_as: IsdAsn) -> u16 {
+pub(crate) fn isd(isd_as: IsdAsn) -> u16 {
     isd_as.isd().to_u16()
 }
 
 /// The ASes of an ISD, with their roles filled in.
-struct Isd {
+pub(crate) struct Isd {
     number: u16,
-    all: Vec<AsRole>,
+    pub all: Vec<AsRole>,
 }
 
 impl Isd {
-    fn new(number: u16, network: &[AsRole]) -> Result<Self, WriteError> {
+    pub fn new(number: u16, network: &[AsRole]) -> Result<Self, WriteError> {
         let of_isd = network.iter().filter(|role| isd(role.isd_as) == number);
         let mut all: Vec<AsRole> = of_isd.cloned().collect();
         if !all.iter().any(|role| role.core) {
@@ -205,17 +205,22 @@ impl Isd {
             })
     }
 
+    /// The AS that is to issue the certificate of an AS: `present`, if none is named and that is one.
+    pub fn issuer_of(&self, role: &AsRole, present: Option<IsdAsn>) -> IsdAsn {
+        let first = self.all.iter().find(|role| role.issuing);
+        match role.cert_issuer.or(present) {
+            _ if role.issuing => role.isd_as,
+            Some(issuer) => issuer,
+            None => first.map_or(role.isd_as, |first| first.isd_as),
+        }
+    }
+
     fn issuer<'a>(
         &self,
         role: &AsRole,
         authorities: &'a BTreeMap<IsdAsn, Holder>,
     ) -> Result<&'a Holder, WriteError> {
-        let first = self.all.iter().find(|role| role.issuing);
-        let issuer = match role.cert_issuer {
-            _ if role.issuing => role.isd_as,
-            Some(named) => named,
-            None => first.map_or(role.isd_as, |role| role.isd_as),
-        };
+        let issuer = self.issuer_of(role, None);
         authorities.get(&issuer).ok_or(WriteError::Issuer {
             isd_as: role.isd_as,
             issuer,
@@ -252,9 +257,21 @@ impl Isd {
     }
 }
 
+/// Where a certificate and its key are: the folder in `crypto`, the end of the certificate's name, and the
+/// file of the key.
+pub(crate) fn place(kind: CertificateKind) -> (&'static str, &'static str, &'static str) {
+    match kind {
+        CertificateKind::SensitiveVoting => ("voting", "sensitive.crt", "sensitive-voting.key"),
+        CertificateKind::RegularVoting => ("voting", "regular.crt", "regular-voting.key"),
+        CertificateKind::Root => ("ca", "root.crt", "cp-root.key"),
+        CertificateKind::Ca => ("ca", "ca.crt", "cp-ca.key"),
+        CertificateKind::As => ("as", "pem", "cp-as.key"),
+    }
+}
+
 /// Creates a certificate and its key, and puts them into the folder `crypto` of the AS. An AS
 /// certificate is written with that of its issuer after it.
-fn make(
+pub(crate) fn make(
     isd_as: IsdAsn,
     kind: CertificateKind,
     from: u64,
@@ -268,13 +285,7 @@ fn make(
         CertificateKind::Ca => ("CA Certificate", CA_LIFETIME),
         CertificateKind::As => ("AS Certificate", AS_LIFETIME),
     };
-    let (folder, extension, key) = match kind {
-        CertificateKind::SensitiveVoting => ("voting", "sensitive.crt", "sensitive-voting.key"),
-        CertificateKind::RegularVoting => ("voting", "regular.crt", "regular-voting.key"),
-        CertificateKind::Root => ("ca", "root.crt", "cp-root.key"),
-        CertificateKind::Ca => ("ca", "ca.crt", "cp-ca.key"),
-        CertificateKind::As => ("as", "pem", "cp-as.key"),
-    };
+    let (folder, extension, key) = place(kind);
     let name = format!("{isd_as} {what}");
     let make = || {
         let holder = Holder::make(kind, isd_as, &name, from..=from + lifetime, issuer)?;

@@ -2,6 +2,8 @@
 
 use hawser_topology::{As, IsdAsn, Link, LinkKind, Network};
 
+use super::keys::roles_of;
+
 /// Checks that a lab of the network `before` can become one of `after`, whose core and peering links get
 /// the direction that they have in `before`: it makes no difference, and they stay as they are.
 /// `has_authority` says whether the folder of an AS has the keys of a certification authority.
@@ -21,10 +23,10 @@ pub(crate) fn check(
                 "ISD {isd} has no core AS: its TRC needs at least one"
             ));
         }
-        match before.find(as_.isd_as) {
-            Some(known) => check_roles(known, as_)?,
-            None => check_new(before, as_, &has_authority)?,
+        if before.find(as_.isd_as).is_none() {
+            check_new(before, as_, &has_authority)?;
         }
+        check_issuer((before, &after), as_, &has_authority)?;
     }
     for link in &mut after.links {
         turn(before, link);
@@ -32,17 +34,36 @@ pub(crate) fn check(
     Ok(after)
 }
 
-fn check_roles(known: &As, as_: &As) -> Result<(), String> {
-    let roles = |as_: &As| {
-        (
-            [as_.voting, as_.authoritative, as_.issuing],
-            as_.cert_issuer,
-        )
+/// Checks the issuer that an AS names for its certificate. With other roles in an ISD its authorities are those
+/// of a fresh lab, else those that have the keys.
+fn check_issuer(
+    (before, after): (&Network, &Network),
+    as_: &As,
+    has_authority: impl Fn(IsdAsn) -> bool,
+) -> Result<(), String> {
+    let Some(issuer) = as_.cert_issuer.filter(|_| !as_.issuing) else {
+        return Ok(());
     };
-    match roles(known) == roles(as_) {
+    let isd = as_.isd_as.isd();
+    let isd_number = isd.to_u16();
+    let of_isd = || after.ases.iter().filter(|other| other.isd_as.isd() == isd);
+    let is_there = before.ases.iter().any(|other| other.isd_as.isd() == isd);
+    let has_others = roles_of(before, isd_number).has_others_in(after, isd_number);
+    let may_issue = match is_there && !has_others {
+        true => has_authority(issuer),
+        false => {
+            let is_named = of_isd().any(|other| other.issuing);
+            let mut issuers = of_isd().filter(|other| match is_named {
+                true => other.issuing,
+                false => other.core,
+            });
+            issuers.any(|other| other.isd_as == issuer)
+        }
+    };
+    match may_issue {
         true => Ok(()),
         false => Err(format!(
-            "{} gets another role in its ISD (voting, authoritative, issuing, cert_issuer), for which all certificates are made anew: not supported yet while the lab runs, take it down and bring it up again",
+            "{} names {issuer} as the issuer of its certificate, which issues none in its ISD: name one that does, or leave cert_issuer out",
             as_.isd_as
         )),
     }
@@ -60,19 +81,11 @@ fn check_new(
         // All keys of a new ISD are made with it.
         return Ok(());
     }
-    if as_.voting || as_.authoritative || as_.issuing {
-        return Err(format!(
-            "{isd_as} is new, and voting, authoritative or issuing in an ISD that the lab has: not supported yet while the lab runs, take it down and bring it up again"
-        ));
-    }
-    match as_.cert_issuer {
-        Some(issuer) if !has_authority(issuer) => Err(format!(
-            "{isd_as} names {issuer} as the issuer of its certificate, which issues none in its ISD: name one that does, or leave cert_issuer out"
-        )),
-        None if !of_isd.iter().any(|known| has_authority(*known)) => Err(format!(
+    match of_isd.iter().any(|known| has_authority(*known)) {
+        true => Ok(()),
+        false => Err(format!(
             "{isd_as} needs a certificate, and the ASes that issued those of its ISD are no longer in the lab: take it down and bring it up again"
         )),
-        _ => Ok(()),
     }
 }
 

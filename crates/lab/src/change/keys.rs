@@ -1,6 +1,6 @@
 //! Keys, certificates and TRCs of ASes that are added to a running lab.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_topology::{AsDir, FileError, IsdAsn, Network};
-use hawser_trust::{IssueError, Issuer, SignError, VOTING, WriteError};
+use hawser_trust::{AsRole, IssueError, Issuer, RoleFolders, SignError, VOTING, WriteError};
 
 use crate::dir::LabDir;
 use crate::up;
@@ -116,24 +116,79 @@ pub(crate) fn check_trc(dir: &LabDir, known: &BTreeSet<IsdAsn>, isd: u16) -> Res
     }
 }
 
-/// Makes the core ASes that an ISD has in `network` those of its TRC, which all ASes of `known` get. Their
-/// folders are there.
+/// Gives the ASes of an ISD the roles that they have in `network`. All ASes of `known`, whose folders are
+/// there, get the TRC. Only with other roles than being core (`isd.1`) are keys and certificates made and
+/// removed: ASes that become core, or are no longer, vote and issue certificates as before.
 pub(crate) fn update_trc(
     dir: &LabDir,
     known: &BTreeSet<IsdAsn>,
     network: &Network,
-    isd: u16,
+    isd: (u16, bool),
 ) -> Result<(), KeysError> {
-    let core: Vec<IsdAsn> = core_of(network, isd).into_iter().collect();
-    hawser_trust::set_core(isd, &core, &folders(dir, known), &voters(dir)?, now())?;
+    let (folders, voters) = (folders(dir, known), voters(dir)?);
+    let (isd, has_others) = isd;
+    if has_others {
+        let folders = RoleFolders {
+            all: &folders,
+            voters: &voters,
+        };
+        let folder = |isd_as| dir.as_dir(isd_as).path().to_owned();
+        hawser_trust::set_roles(&of_isd(network, isd), folder, folders, now())?;
+    } else {
+        let core: Vec<IsdAsn> = roles_of(network, isd).core.into_iter().collect();
+        hawser_trust::set_core(isd, &core, &folders, &voters, now())?;
+    }
     Ok(())
 }
 
-/// The core ASes of an ISD.
-pub(crate) fn core_of(network: &Network, isd: u16) -> BTreeSet<IsdAsn> {
+/// The roles of the ASes of an ISD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IsdRoles {
+    /// The core ASes; none if a change of them was interrupted.
+    pub core: BTreeSet<IsdAsn>,
+    /// The ASes that the topology says to vote, to be authoritative or to issue certificates, or whose issuer
+    /// it names. `None` if a change of that was interrupted.
+    named: Option<BTreeMap<IsdAsn, NamedRoles>>,
+}
+
+/// Whether an AS votes, is authoritative, issues certificates, and who issues its own.
+type NamedRoles = ([bool; 3], Option<IsdAsn>);
+
+impl IsdRoles {
+    /// Whether others have other roles than being core in `network`.
+    pub fn has_others_in(&self, network: &Network, isd: u16) -> bool {
+        self.named != roles_of(network, isd).named
+    }
+
+    /// Remembers that a change began, also of more than the core ASes if it `has_others`: until it is
+    /// complete, files of ASes may be as before, or as wanted.
+    pub fn begin_change(&mut self, has_others: bool) {
+        self.core.clear();
+        if has_others {
+            self.named = None;
+        }
+    }
+}
+
+/// The roles in an ISD of a network.
+pub(crate) fn roles_of(network: &Network, isd: u16) -> IsdRoles {
+    let roles = of_isd(network, isd);
+    let core = roles.iter().filter(|role| role.core);
+    let named = roles.iter().filter_map(|role| {
+        let flags = [role.voting, role.authoritative, role.issuing];
+        let is_named = flags != [false; 3] || role.cert_issuer.is_some();
+        is_named.then_some((role.isd_as, (flags, role.cert_issuer)))
+    });
+    IsdRoles {
+        core: core.map(|role| role.isd_as).collect(),
+        named: Some(named.collect()),
+    }
+}
+
+fn of_isd(network: &Network, isd: u16) -> Vec<AsRole> {
     let ases = network.ases.iter();
-    let core = ases.filter(|as_| as_.core && as_.isd_as.isd().to_u16() == isd);
-    core.map(|as_| as_.isd_as).collect()
+    let ases = ases.filter(|as_| as_.isd_as.isd().to_u16() == isd);
+    ases.map(up::role).collect()
 }
 
 fn certify(
@@ -261,7 +316,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use hawser_topology::As;
-    use hawser_trust::{Signer, Store};
+    use hawser_trust::{Certificate, CertificateKind, Signer, Store};
 
     use super::*;
 
@@ -307,7 +362,7 @@ mod tests {
         /// Brings the TRC of an AS's ISD up to date.
         fn update(&self, isd_as: IsdAsn) {
             let isd = isd_as.isd().to_u16();
-            update_trc(&self.dir, &self.known, &self.network, isd).unwrap();
+            update_trc(&self.dir, &self.known, &self.network, (isd, false)).unwrap();
         }
 
         fn store(&self, isd_as: IsdAsn) -> Store {
@@ -395,10 +450,49 @@ mod tests {
             let store = lab.store(*one);
             let trc = store.newest(1).unwrap();
             let core: BTreeSet<IsdAsn> = trc.content().core.iter().copied().collect();
-            assert_eq!(core, core_of(&lab.network, 1), "of {one}");
+            assert_eq!(core, roles_of(&lab.network, 1).core, "of {one}");
             assert!(core.contains(&new) && !core.contains(&old));
         }
         lab.check(new);
+    }
+
+    #[test]
+    fn ases_get_other_roles_and_keys_for_them() {
+        let mut lab = Folder::new();
+        let old = roles_of(&lab.network, 1);
+        let new = lab.add("1-ff00:0:98", true);
+        lab.make(new).unwrap();
+        let last = lab.network.ases.len() - 1;
+        (
+            lab.network.ases[last].voting,
+            lab.network.ases[last].issuing,
+        ) = (true, true);
+        assert!(old.has_others_in(&lab.network, 1));
+        for _ in 0..2 {
+            update_trc(&lab.dir, &lab.known, &lab.network, (1, true)).unwrap();
+            for one in &lab.known.clone() {
+                let trc = lab.store(*one).newest(1).unwrap().clone();
+                assert_eq!(trc.id().serial, 2, "of {one}");
+                let voters = trc.certificates_of(CertificateKind::SensitiveVoting);
+                let voters: Vec<_> = voters.filter_map(Certificate::isd_as).collect();
+                assert_eq!(voters, [new]);
+                let signer = Signer::load(lab.dir.as_dir(*one).path(), &lab.store(*one));
+                assert_eq!(signer.unwrap().isd_as(), *one);
+                assert_eq!(has_authority(&lab.dir, *one), *one == new);
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_interrupted_change_left_is_not_taken_for_whole() {
+        let network = Network::ready("fig9").unwrap();
+        let whole = roles_of(&network, 1);
+        for has_others in [false, true] {
+            let mut begun = whole.clone();
+            begun.begin_change(has_others);
+            assert_ne!(begun, whole);
+            assert_eq!(begun.has_others_in(&network, 1), has_others);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hawser_topology::{IsdAsn, Network};
 
-use super::keys::core_of;
+use super::keys::{IsdRoles, roles_of};
 use super::step::Step;
 use crate::plan::{AsPlan, LinkId, LinkPlan, Plan, PlanError};
 
@@ -15,16 +15,16 @@ pub(crate) struct Made {
     pub links: BTreeMap<LinkId, MadeLink>,
     /// Contents of `network.json`.
     pub published: Network,
-    /// The core ASes by ISD, as the TRCs name them.
-    pub core: BTreeMap<u16, BTreeSet<IsdAsn>>,
+    /// The roles of ASes by ISD, as the TRCs name them.
+    pub roles: BTreeMap<u16, IsdRoles>,
     /// ASes that were removed, and whose folders exist.
     pub leftover: BTreeSet<IsdAsn>,
 }
 
-/// The core ASes of each ISD of a network.
-pub(super) fn core_by_isd(network: &Network) -> BTreeMap<u16, BTreeSet<IsdAsn>> {
+/// The roles in each ISD of a network.
+pub(super) fn roles_by_isd(network: &Network) -> BTreeMap<u16, IsdRoles> {
     let isds = network.ases.iter().map(|as_| as_.isd_as.isd().to_u16());
-    isds.map(|isd| (isd, core_of(network, isd))).collect()
+    isds.map(|isd| (isd, roles_of(network, isd))).collect()
 }
 
 /// An AS that exists.
@@ -124,7 +124,7 @@ impl Made {
         Self {
             ases: ases.collect(),
             links,
-            core: core_by_isd(&network),
+            roles: roles_by_isd(&network),
             published: network,
             leftover: BTreeSet::new(),
         }
@@ -164,8 +164,8 @@ impl Made {
                     self.leftover.remove(isd_as);
                     // The TRC of a new ISD is made with the keys of its first AS.
                     let isd = isd_as.isd().to_u16();
-                    let core = core_of(&target.network, isd);
-                    self.core.entry(isd).or_insert(core);
+                    let roles = || roles_of(&target.network, isd);
+                    self.roles.entry(isd).or_insert_with(roles);
                 }
             }
             Step::AddLink(id) => {
@@ -179,7 +179,7 @@ impl Made {
                 }
             }
             Step::UpdateTrc(isd) => {
-                self.core.insert(*isd, core_of(&target.network, *isd));
+                self.roles.insert(*isd, roles_of(&target.network, *isd));
                 for as_ in self.ases.values_mut() {
                     as_.has_control_current = false;
                 }
@@ -195,7 +195,7 @@ impl Made {
                 let isd = isd_as.isd().to_u16();
                 let mut left = self.ases.keys().chain(&self.leftover);
                 if !left.any(|one| one.isd().to_u16() == isd) {
-                    self.core.remove(&isd);
+                    self.roles.remove(&isd);
                 }
             }
             Step::SetHost(isd_as)

@@ -2,7 +2,7 @@
 
 use hawser_topology::IsdAsn;
 
-use super::made::{Made, Target, core_by_isd, is_kept, is_same};
+use super::made::{Made, Target, is_kept, is_same, roles_by_isd};
 use super::step::Step;
 use crate::plan::LinkId;
 
@@ -125,9 +125,9 @@ impl Planner<'_> {
     }
 
     fn publish(&mut self) {
-        for (isd, core) in core_by_isd(&self.target.network) {
+        for (isd, roles) in roles_by_isd(&self.target.network) {
             // A network without one is refused before.
-            if !core.is_empty() && self.made.core.get(&isd) != Some(&core) {
+            if !roles.core.is_empty() && self.made.roles.get(&isd) != Some(&roles) {
                 self.push(Step::UpdateTrc(isd));
             }
         }

@@ -32,7 +32,7 @@ pub(crate) enum Step {
     ReloadRouters(IsdAsn),
     /// Gives an AS its plain-IP routes to the hosts of the others.
     SetRoutes(IsdAsn),
-    /// Makes the core ASes of an ISD those that its TRC names, and gives the TRC to all ASes.
+    /// Gives the ASes of an ISD their roles: keys, certificates, and the TRC, which all ASes get.
     UpdateTrc(u16),
     /// Writes `network.json`, from which control services make segments.
     Publish,

@@ -93,7 +93,13 @@ impl Supervisor {
             Step::UpdateTrc(isd) => {
                 let known = self.made.ases.keys().chain(&self.made.leftover);
                 let known = known.copied().collect();
-                keys::update_trc(&self.dir, &known, &target.network, *isd)?;
+                let roles = self.made.roles.get_mut(isd);
+                let has_others = roles.is_some_and(|roles| {
+                    let has_others = roles.has_others_in(&target.network, *isd);
+                    roles.begin_change(has_others);
+                    has_others
+                });
+                keys::update_trc(&self.dir, &known, &target.network, (*isd, has_others))?;
             }
             Step::Publish => self.publish(target)?,
             Step::ReloadControl(isd_as) => return self.reload_control(*isd_as),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -11,12 +12,20 @@ use crate::support::TestLab;
 /// How many changes are made, unless `HAWSER_LAB_CHANGES` says it.
 const CHANGES: usize = 4;
 
-/// ASes that no change touches, with a leaf and two core ASes, whose links carry the traffic.
+/// ASes that stay, with a leaf and two core ASes, whose links no change touches: they carry the traffic. The
+/// core ASes have other roles in their ISD after each change.
 const STAYING: &str = r#"
-  "1-ff00:0:110": {core: true}
-  "1-ff00:0:111": {core: true}
+  "1-ff00:0:110": {core: true, ROLES}
+  "1-ff00:0:111": {core: true, ROLES}
   "1-ff00:0:112": {}
 "#;
+/// Who votes and issues certificates.
+const ROLES: [[&str; 2]; 4] = [
+    ["voting: true, issuing: true", ""],
+    ["issuing: true", "voting: true, authoritative: true"],
+    ["voting: true", "voting: true, issuing: true"],
+    ["voting: true, cert_issuer: 1-ff00:0:111", "issuing: true"],
+];
 const STAYING_LINKS: &str = r#"
   - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CORE, delay: 1ms}
   - {a: "1-ff00:0:110#2", b: "1-ff00:0:112#1", linkAtoB: CHILD, rate: 100mbit}
@@ -31,18 +40,22 @@ const CHANGING: [(&str, bool); 4] = [
     ("2-ff00:0:210", true),
 ];
 /// Properties of links.
-const SHAPES: [&str; 6] = [
+const SHAPES: [&str; 7] = [
     "",
     "",
     ", delay: 2ms",
     ", rate: 50mbit",
     ", mtu: 1400",
     ", loss: 0.01%",
+    ", rate: 30mbit, queue: 10ms",
 ];
 
 /// A network with the ASes that stay, and others.
 fn network(random: &mut fastrand::Rng) -> String {
     let (mut ases, mut links) = (STAYING.to_owned(), STAYING_LINKS.to_owned());
+    for roles in random.choice(ROLES).unwrap() {
+        ases = ases.replacen("ROLES", roles, 1);
+    }
     let mut leaves = Vec::new();
     for (at, (isd_as, may_be_core)) in CHANGING.into_iter().enumerate() {
         if random.u8(..4) == 0 {
@@ -87,6 +100,25 @@ fn links(lab: &TestLab) -> BTreeSet<String> {
     shown.collect()
 }
 
+/// The files with which ASes vote and issue certificates, as far as they follow from the network.
+fn keys(lab: &TestLab) -> BTreeSet<String> {
+    let status = lab.status();
+    let folder = Path::new(status["dir"].as_str().unwrap());
+    let mut found = BTreeSet::new();
+    for as_ in status["ases"].as_array().unwrap() {
+        let name = as_["isd_as"].as_str().unwrap().replace(':', "_");
+        for part in ["voting", "ca", "as"] {
+            let part = folder.join(&name).join("crypto").join(part);
+            let entries = std::fs::read_dir(&part).into_iter().flatten();
+            found.extend(entries.map(|entry| {
+                let path = entry.unwrap().path();
+                path.strip_prefix(folder).unwrap().display().to_string()
+            }));
+        }
+    }
+    found
+}
+
 #[test]
 fn random_changes_under_traffic_lead_to_what_a_fresh_lab_is() {
     let count = std::env::var("HAWSER_LAB_CHANGES");
@@ -105,6 +137,7 @@ fn random_changes_under_traffic_lead_to_what_a_fresh_lab_is() {
         let fresh = up("changes-fresh", &next).unwrap();
         let context = format!("change {change} of seed {seed}, from {now} to {next}");
         assert_eq!(links(&lab), links(&fresh), "{context}");
+        assert_eq!(keys(&lab), keys(&fresh), "{context}");
         assert_eq!(all_paths(&lab), all_paths(&fresh), "{context}");
         fresh.down();
         now = next;
