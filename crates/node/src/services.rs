@@ -1,7 +1,6 @@
 //! The services of an AS.
 
 use std::ffi::OsString;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -76,11 +75,14 @@ impl Services {
         for (before, spec) in self.specs.iter().zip(&specs) {
             let (socket, folder) = (before.socket.clone(), folder.to_owned());
             if is_router(spec) {
-                let socket = reload_router(socket, folder).await?;
+                reload_router(socket.clone(), folder).await?;
                 link(&socket, &spec.socket).map_err(|error| error.to_string())?;
             } else if change <= ServiceChange::Underlay {
-                let socket = socket.canonicalize().unwrap_or(socket);
-                link(&socket, &spec.socket).map_err(|error| error.to_string())?;
+                match link(&socket, &spec.socket) {
+                    // It is just starting, and is told after the next change.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    linked => linked.map_err(|error| error.to_string())?,
+                }
                 // Without this it announces what the routes to the addresses of before take.
                 if let Err(reason) = move_links(socket, folder).await {
                     tracing::info!("the control service does not know moved links: {reason}");
@@ -156,28 +158,25 @@ impl Services {
     }
 }
 
-/// Makes `path` lead to the socket.
+/// Makes `path` another name of the socket. Not by a symbolic link: once the service had removed its socket,
+/// as it does at its end, none could be bound there.
 fn link(socket: &Path, path: &Path) -> io::Result<()> {
     if path == socket {
         return Ok(());
     }
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => symlink(socket, path),
+        _ => fs::hard_link(socket, path),
     }
 }
 
-/// Has the router at `socket` go over to the topology in `folder`. Returns where its socket is.
-async fn reload_router(socket: PathBuf, folder: PathBuf) -> Result<PathBuf, String> {
-    let call = move || {
-        // In the folder that the router was started from, whatever it has gone over to since.
-        let socket = socket.canonicalize().map_err(|error| error.to_string())?;
-        match router::call(&socket, &router::Request::Reload { folder }) {
-            Ok(router::Reply::Done) => Ok(socket),
-            Ok(router::Reply::Error { message }) => Err(message),
-            Ok(_) => Err("the router sent another answer".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+/// Has the router at `socket` go over to the topology in `folder`.
+async fn reload_router(socket: PathBuf, folder: PathBuf) -> Result<(), String> {
+    let call = move || match router::call(&socket, &router::Request::Reload { folder }) {
+        Ok(router::Reply::Done) => Ok(()),
+        Ok(router::Reply::Error { message }) => Err(message),
+        Ok(_) => Err("the router sent another answer".to_owned()),
+        Err(error) => Err(error.to_string()),
     };
     let called = tokio::task::spawn_blocking(call).await;
     called.unwrap_or_else(|panic| Err(panic.to_string()))
@@ -233,4 +232,31 @@ fn specs(program: &Path, folder: &Path, topology: &AsTopology, segments: &Path) 
     let socket = dir.control_socket();
     let control = spec(ServiceName::Control, ["control", "run"], segments, socket);
     routers.chain([control]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_ended_binds_where_its_socket_was_linked() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, third] = ["1", "2", "3"].map(|name| folder.path().join(name));
+        let listener = UnixListener::bind(&first).unwrap();
+        for _ in 0..2 {
+            link(&first, &second).unwrap();
+            link(&second, &third).unwrap();
+        }
+        for path in [&first, &second, &third] {
+            UnixStream::connect(path).unwrap();
+        }
+        drop(listener);
+        fs::remove_file(&first).unwrap();
+        for path in [&second, &third] {
+            hawser_kernel::rpc::listen(path).unwrap();
+        }
+        assert!(link(&first, &second).is_err());
+    }
 }
