@@ -85,6 +85,14 @@ fn fitting(remote: IpAddr, mtu: u32) -> u16 {
     u16::try_from(fitting).unwrap_or(u16::MAX).max(MIN_MTU)
 }
 
+/// The largest SCION packet that fits what carries each link of an AS, by interface, as the kernel's routes say.
+/// Links without a route are left out. Sends nothing.
+pub fn link_mtus(topology: &AsTopology) -> BTreeMap<u16, u16> {
+    let mut carriers = Carriers::new(underlays(topology));
+    carriers.look(Instant::now(), route_of);
+    carriers.mtus
+}
+
 /// The MTU of the kernel's route between the ends of a link; `None` if there is no route. Sends nothing.
 pub(crate) fn route_of(link: &LinkAddresses) -> Option<u32> {
     if link.remote.ip().is_unspecified() {

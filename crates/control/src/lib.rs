@@ -66,6 +66,7 @@ pub mod live;
 
 pub use self::beacons::NetworkPaths;
 pub use self::bootstrap::PORT as BOOTSTRAP_PORT;
+pub use self::carriers::link_mtus;
 pub use self::discovery::announced;
 pub use self::error::ControlError;
 pub use self::publication::{Publication, PublicationError};

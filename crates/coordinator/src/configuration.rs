@@ -5,7 +5,7 @@
 //! ([`Publication`]): a machine gets the keys of its own AS only.
 
 mod bundle;
-mod network;
+pub(crate) mod network;
 mod pki;
 mod secret;
 

@@ -14,6 +14,7 @@ mod ases;
 mod hosts;
 mod links;
 mod moved;
+mod mtus;
 mod names;
 mod users;
 

@@ -43,6 +43,11 @@ pub struct LinkEnd {
     #[serde(default)]
     #[schema(required)]
     pub port: Option<u16>,
+    /// The largest SCION packet that fits what carries the link from here, as the AS's machine has found it;
+    /// none if it takes as much as Ethernet does, or nothing is known.
+    #[serde(default)]
+    #[schema(required)]
+    pub mtu: Option<u16>,
 }
 
 impl LinkEnd {

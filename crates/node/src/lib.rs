@@ -41,6 +41,7 @@ mod http;
 mod keeper;
 mod limits;
 mod moved;
+mod mtus;
 mod neighbours;
 mod run;
 mod services;

@@ -129,12 +129,12 @@ fn by_route(remote: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Watches the addresses of the links in `links`, and reports those that have changed to the coordinator.
+/// Watches the addresses of the links in `topology`, and reports those that have changed to the coordinator.
 pub(crate) struct Watcher {
     pub client: Client,
     /// The path of this machine in the coordinator's API.
     pub api: String,
-    pub links: watch::Receiver<Vec<LinkAt>>,
+    pub topology: watch::Receiver<AsTopology>,
     pub substitutes: Substitutes,
     pub updates: Sender<Update>,
     pub events: UnboundedSender<Event>,
@@ -149,7 +149,7 @@ impl Watcher {
         let (mut backoff, mut again) = (BACKOFF, None);
         loop {
             ticks.tick().await;
-            let links = self.links.borrow().clone();
+            let links = links(&self.topology.borrow());
             let now = missing(&links, &mut seen, &self.substitutes);
             if now != known {
                 known.clone_from(&now);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hawser_bundle::{Bundle, Manifest, ServiceChange};
 use hawser_limit::{EnforceError, Enforcer};
+use hawser_topology::AsTopology;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -19,7 +20,8 @@ use crate::follow::{FailedLink, Follower, Outcome};
 use crate::health::{Facts, HealthReporter, neighbours};
 use crate::http::Client;
 use crate::limits::named;
-use crate::moved::{self, LinkAt, Substitutes, Watcher};
+use crate::moved::{self, Substitutes, Watcher};
+use crate::mtus::MtuReporter;
 use crate::neighbours::{Located, locate};
 use crate::services::Services;
 use crate::update::{Moved, Update};
@@ -56,6 +58,7 @@ pub async fn run(
 ) -> Result<(), NodeError> {
     let none = || InstallError::NotAnAs(folder.path().to_owned());
     let bundle = folder.current()?.ok_or_else(none)?;
+    let topology = bundle.topology().map_err(InstallError::from)?;
     let (updates, received) = channel(1);
     let mut node = Node {
         manifest: bundle.manifest().map_err(InstallError::from)?,
@@ -66,7 +69,7 @@ pub async fn run(
         services: None,
         follower: None,
         tasks: Tasks::default(),
-        links: watch::Sender::new(Vec::new()),
+        topology: watch::Sender::new(topology),
         lacks_address: false,
         updates,
         deployed: watch::Sender::new(None),
@@ -86,7 +89,8 @@ pub async fn run(
 struct Tasks {
     /// Resolves the names of neighbours, if any has one.
     neighbours: JoinSet<()>,
-    /// Watches the addresses of this machine, if there is a coordinator to be told.
+    /// Watches the addresses of this machine and the routes to neighbours, if there is a coordinator to be
+    /// told.
     watcher: JoinSet<()>,
 }
 
@@ -100,8 +104,8 @@ struct Node {
     services: Option<Services>,
     follower: Option<Follower>,
     tasks: Tasks,
-    /// The links of the current configuration.
-    links: watch::Sender<Vec<LinkAt>>,
+    /// The topology of the current configuration.
+    topology: watch::Sender<AsTopology>,
     /// Whether services have not been started, as an address of links is gone and another one was
     /// reported.
     lacks_address: bool,
@@ -123,7 +127,6 @@ impl Node {
         // They cannot start until the coordinator has answered.
         let missing = || moved::missing(&links, &mut BTreeSet::new(), &self.options.addresses);
         self.lacks_address = self.manifest.coordinator.is_some() && !missing().is_empty();
-        self.links.send_replace(links);
         if !self.lacks_address {
             self.start()?;
         }
@@ -217,15 +220,22 @@ impl Node {
         Ok(())
     }
 
-    /// Has the coordinator told of other addresses of this machine.
+    /// Has the coordinator told of other addresses of this machine, and of other MTUs.
     fn watch_addresses(&mut self) -> Result<(), NodeError> {
         self.tasks.watcher = JoinSet::new();
         if let Some(coordinator) = &self.manifest.coordinator {
             let (url, ca) = (&coordinator.url, coordinator.ca.as_deref());
+            let api = format!("/api/host/{}", coordinator.host);
+            let reporter = MtuReporter {
+                client: Client::new(url, &coordinator.token, ca)?,
+                api: api.clone(),
+                topology: self.topology.subscribe(),
+            };
+            self.tasks.watcher.spawn(reporter.report());
             let watcher = Watcher {
                 client: Client::new(url, &coordinator.token, ca)?,
-                api: format!("/api/host/{}", coordinator.host),
-                links: self.links.subscribe(),
+                api,
+                topology: self.topology.subscribe(),
                 substitutes: self.options.addresses.clone(),
                 updates: self.updates.clone(),
                 events: self.events.clone(),
@@ -413,7 +423,7 @@ impl Node {
         let reload = matches!(change, ServiceChange::Underlay | ServiceChange::Topology);
         let topology = bundle.topology().map_err(InstallError::from)?;
         let coordinator = manifest.coordinator != self.manifest.coordinator;
-        self.links.send_replace(moved::links(&topology));
+        self.topology.send_replace(topology.clone());
         self.lacks_address = false;
         (self.bundle, self.manifest) = (bundle, manifest);
         let version = self.manifest.version;

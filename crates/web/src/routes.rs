@@ -54,6 +54,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         .routes(routes!(reports::deployed))
         .routes(routes!(reports::usage))
         .routes(routes!(reports::address))
+        .routes(routes!(reports::mtus))
         .routes(routes!(metrics::metrics))
 }
 

@@ -18,6 +18,8 @@ pub(super) struct KnownEnd {
     pub isd_as: IsdAsn,
     pub interface: u16,
     pub underlay: SocketAddr,
+    /// The largest SCION packet that fits what carries the link from here, if it is known.
+    pub mtu: Option<u16>,
 }
 
 /// A link both of whose ends are known.
@@ -30,9 +32,11 @@ pub(super) struct KnownLink {
 }
 
 impl KnownLink {
-    /// Largest SCION packet on the link.
+    /// Largest SCION packet on the link: what both ends can send.
     pub fn mtu(&self) -> u16 {
-        1500 - self.carrier().headers()
+        let ethernet = largest(self.carrier());
+        let found = [self.a.mtu, self.b.mtu].into_iter().flatten();
+        found.fold(ethernet, u16::min)
     }
 
     fn carrier(&self) -> Underlay {
@@ -43,11 +47,17 @@ impl KnownLink {
     }
 }
 
+/// Largest SCION packet in an Ethernet frame of 1500 bytes.
+pub(crate) fn largest(carrier: Underlay) -> u16 {
+    1500 - carrier.headers()
+}
+
 fn known(end: &LinkEnd) -> Option<KnownEnd> {
     Some(KnownEnd {
         isd_as: end.isd_as,
         interface: end.interface.filter(|&id| id != 0)?,
         underlay: end.underlay()?,
+        mtu: end.mtu,
     })
 }
 

@@ -8,7 +8,7 @@ use hawser_trust::{Signer, Store};
 use super::*;
 use crate::coordinator::{NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs};
 use crate::limits::Limits;
-use crate::link::Link;
+use crate::link::{Link, LinkEnd};
 use crate::user::{Role, UserId};
 
 const AP: [&str; 2] = ["1-ff00:0:110", "1-ff00:0:120"];
@@ -232,6 +232,51 @@ fn changed_limits_are_a_new_version_that_restarts_nothing() {
     assert_eq!(limited.as_id, 0xff00_0000_0001);
     // The user AS limits nothing itself.
     assert_eq!(bed.bundle(USER[0]), user);
+}
+
+#[test]
+fn links_have_the_smaller_mtu_that_their_ends_found() {
+    let bed = Bed::new();
+    let link = {
+        let state = bed.coordinator().state();
+        state.links.values().next().unwrap().clone()
+    };
+    let (point, user) = (link.attachment_point, link.user_as);
+    let announced = |bed: &Bed| {
+        let publication = bed.configurations.segments().unwrap();
+        let publication = Publication::from_json(&publication.bytes).unwrap();
+        let (at, _) = (publication.network())
+            .link_at(point.isd_as, point.interface.unwrap())
+            .unwrap();
+        let mtu = publication.network().links[at].mtu;
+        for end in [point, user] {
+            let topology = bed.bundle(&end.isd_as.to_string()).topology().unwrap();
+            let routers = topology.border_routers.values();
+            let mut found = routers.flat_map(|router| router.interfaces.get(&end.interface?));
+            assert_eq!(found.next().unwrap().mtu, mtu);
+        }
+        mtu
+    };
+    let whole = announced(&bed);
+    let report = |end: LinkEnd, mtu: u16| {
+        let mtus = [(end.interface.unwrap(), mtu), (999, 1300)].into();
+        bed.coordinator().report_mtus(end.isd_as, &mtus).unwrap();
+        announced(&bed)
+    };
+    let revision = bed.coordinator().state().next.change;
+    assert_eq!(report(point, 9000), whole);
+    // Nothing is written for what is the usual case.
+    assert_eq!(bed.coordinator().state().next.change, revision);
+    assert_eq!(report(point, 1422), 1422);
+    assert_eq!(report(user, 1372), 1372);
+    assert_eq!(report(point, 1300), 1300);
+    assert_eq!(report(point, 60), 1280);
+    assert_eq!(report(point, 1500), 1372);
+    assert_eq!(report(user, u16::MAX), whole);
+    let unknown = bed
+        .coordinator()
+        .report_mtus(ia("1-ff00:0:999"), &[].into());
+    assert!(unknown.is_err());
 }
 
 #[test]

@@ -123,6 +123,7 @@ fn end(
         interface: Some(interface),
         ip,
         port,
+        mtu: None,
     })
 }
 

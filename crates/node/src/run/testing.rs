@@ -128,6 +128,7 @@ pub(crate) struct Known {
     pub deployed: Vec<u64>,
     pub failed: Vec<String>,
     pub usage: Vec<serde_json::Value>,
+    pub mtus: Vec<serde_json::Value>,
 }
 
 /// A coordinator of the host `h1`.
@@ -241,6 +242,10 @@ impl FakeCoordinator {
             }
             (Method::POST, "/api/host/h1/usage") => {
                 known().usage.push(serde_json::from_slice(&body).unwrap());
+                answer(StatusCode::OK, None, b"")
+            }
+            (Method::POST, "/api/host/h1/mtus") => {
+                known().mtus.push(serde_json::from_slice(&body).unwrap());
                 answer(StatusCode::OK, None, b"")
             }
             other => panic!("{other:?}"),

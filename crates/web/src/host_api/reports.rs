@@ -1,5 +1,6 @@
 //! What machines report.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use axum::body::Body;
@@ -170,4 +171,58 @@ pub(crate) async fn address(
     let (coordinator, isd_as) = (app.coordinator().clone(), machine.isd_as);
     changing(move || coordinator.report_address(isd_as, from, to)).await?;
     Ok(json(StatusCode::OK, &MovedTo { address: to }))
+}
+
+/// What a machine has found of what carries the links of its AS.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FoundMtus {
+    links: Vec<FoundMtu>,
+}
+
+/// What carries a link.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FoundMtu {
+    /// The interface of the AS.
+    interface: u16,
+    /// The largest SCION packet that fits.
+    mtu: u16,
+}
+
+/// The answer to a report of MTUs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MtusTaken {
+    links: usize,
+}
+
+/// Report how large packets the links of an AS take
+///
+/// Links have the smaller MTU that both ends report, at least 1280 bytes and at most what Ethernet takes.
+/// Interfaces that the AS does not have are left out.
+#[utoipa::path(
+    post, path = "/api/host/{id}/mtus", operation_id = "report_mtus",
+    security(("machine" = [])),
+    request_body = FoundMtus,
+    params(OfMachine),
+    responses(
+        (status = 200, description = "It is stored, and the neighbours follow", body = MtusTaken),
+        NeedsUser, ReadsBody, NamesOne,
+        (status = 503, response = NotStored),
+    ),
+)]
+pub(crate) async fn mtus(
+    State(app): State<App>,
+    machine: Machine,
+    body: Body,
+) -> Result<Response, JsonError> {
+    let FoundMtus { links } = read_json(body, MAX_REPORT).await?;
+    let taken = MtusTaken { links: links.len() };
+    let mtus: BTreeMap<u16, u16> = links
+        .iter()
+        .map(|link| (link.interface, link.mtu))
+        .collect();
+    let (coordinator, isd_as) = (app.coordinator().clone(), machine.isd_as);
+    changing(move || coordinator.report_mtus(isd_as, &mtus)).await?;
+    Ok(json(StatusCode::OK, &taken))
 }

@@ -484,6 +484,34 @@ async fn a_machine_reports_another_address_of_its_own_as_alone() {
 }
 
 #[tokio::test]
+async fn a_machine_reports_the_mtus_of_its_own_links_alone() {
+    let bed = Bed::new();
+    let (own, other) = (bed.secret(USER).await, bed.secret(AP).await);
+    let path = format!("/api/host/{}/mtus", USER.replace(':', "_"));
+    let right = json!({"links": [{"interface": 1, "mtu": 1372}, {"interface": 9, "mtu": 1300}]});
+    for (secret, body, status) in [
+        (&other, &right, 401),
+        (&own, &json!({"links": [{"interface": 1}]}), 400),
+        (
+            &own,
+            &json!({"links": [{"interface": 1, "mtu": 65536}]}),
+            400,
+        ),
+        (&own, &json!({"mtus": {}}), 400),
+        (&own, &right, 200),
+        (&own, &right, 200),
+    ] {
+        let answer = bed.post(&path, secret, body).await;
+        assert_eq!(answer.status, status, "{body}");
+    }
+    let state = bed.coordinator.state();
+    let link = &state.links[&bed.link];
+    assert_eq!(link.user_as.interface, Some(1));
+    let mtus = (link.user_as.mtu, link.attachment_point.mtu);
+    assert_eq!(mtus, (Some(1372), None));
+}
+
+#[tokio::test]
 async fn a_server_of_limits_alone_configures_no_ases() {
     let folder = tempfile::tempdir().unwrap();
     let coordinator = Coordinator::open(folder.path()).unwrap();
