@@ -8,8 +8,7 @@ use hawser_bencode::Dict;
 use super::error::MetainfoError;
 use super::name;
 use super::tree::Leaf;
-use hawser_merkle::HashRequest;
-use hawser_merkle::{self as merkle, Hash, MAX_HASHES, MerkleHasher, Tree};
+use hawser_merkle::{self as merkle, Hash, HashRange, HashRequest, MAX_HASHES, MerkleHasher, Tree};
 
 /// The nodes over the pieces of a file that a metainfo needs beside the info dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub struct Layers {
     piece_length: u32,
     /// Those that have bytes, in order.
     files: Vec<LayeredFile>,
-    /// Which of `files` has more than one piece and this root. Files of one root have the same bytes.
+    /// Which of `files` has this root. Files of one root have the same bytes.
     by_root: HashMap<Hash, usize>,
 }
 
@@ -82,9 +81,7 @@ impl Layers {
                 }
             });
             let tree = tree.transpose()?;
-            if tree.is_some() {
-                layers.by_root.insert(leaf.root, layers.files.len());
-            }
+            layers.by_root.insert(leaf.root, layers.files.len());
             layers.files.push(LayeredFile {
                 root: leaf.root,
                 length: leaf.length,
@@ -108,22 +105,101 @@ impl Layers {
 
     /// Computes the hash of a piece.
     pub fn hasher(&self, piece: u32) -> MerkleHasher {
-        let Some((file, index)) = self.of_piece(piece) else {
+        let Some((file, _)) = self.of_piece(piece) else {
             return MerkleHasher::new(0, 0);
         };
-        let length = u64::from(self.piece_length);
-        let left = file.length.saturating_sub(u64::from(index) * length);
-        let height = match &file.tree {
-            Some(tree) => tree.base(),
-            None => merkle::height(file.length),
-        };
-        MerkleHasher::new(left.min(length), height)
+        MerkleHasher::new(self.content_bytes(piece), self.height_of(file))
     }
 
     /// The hashes that a peer requests; `None` if they are not known here, or there are none.
     pub fn hashes(&self, wanted: &HashRequest) -> Option<Vec<Hash>> {
         let file = &self.files[*self.by_root.get(&wanted.root)?];
         file.tree.as_ref()?.hashes(&wanted.range)
+    }
+
+    /// The request for the hashes of all blocks of a piece, and the node that they must lead to: the hash of
+    /// the piece. `None` if the piece is a single block, or has more blocks than may be requested at once.
+    pub fn block_request(&self, piece: u32) -> Option<(HashRequest, Hash)> {
+        let (file, index) = self.of_piece(piece)?;
+        let height = self.height_of(file);
+        let length = 1u32.checked_shl(height)?;
+        let range = HashRange {
+            base: 0,
+            index: index.checked_mul(length)?,
+            length,
+            proof: height.checked_sub(1)?,
+        };
+        let request = HashRequest {
+            root: file.root,
+            range,
+        };
+        (length <= MAX_HASHES).then_some((request, self.piece_hash(piece)?))
+    }
+
+    /// The piece that has all blocks below the nodes that are requested; `None` if these are nodes over whole
+    /// pieces, or of several pieces, or not in a tree of this torrent.
+    pub fn piece_of(&self, wanted: &HashRequest) -> Option<u32> {
+        let file = &self.files[*self.by_root.get(&wanted.root)?];
+        let (range, height) = (wanted.range, self.height_of(file));
+        if range.base >= height || !range.fits(merkle::height(file.length)) || range.top() > height
+        {
+            return None;
+        }
+        let index = range.index >> (height - range.base);
+        let count = file.length.div_ceil(self.piece_length.into());
+        (u64::from(index) < count).then_some(file.first + index)
+    }
+
+    /// The hashes that a peer requests of a piece, of which `blocks` are the hashes of all blocks; `None` if these
+    /// do not lead to the hash of the piece.
+    pub fn block_hashes(&self, wanted: &HashRequest, mut blocks: Vec<Hash>) -> Option<Vec<Hash>> {
+        let piece = self.piece_of(wanted)?;
+        let (file, index) = self.of_piece(piece)?;
+        let (range, height) = (wanted.range, self.height_of(file));
+        blocks.resize(1 << height, [0; 32]);
+        let within = Tree::new(0, blocks);
+        if Some(within.root()) != self.piece_hash(piece) {
+            return None;
+        }
+        // The nodes up to that over the piece, and those above it.
+        let lower = HashRange {
+            index: range.index - (index << (height - range.base)),
+            proof: range.proof.min(height - range.base - 1),
+            ..range
+        };
+        let mut hashes = within.hashes(&lower)?;
+        if range.base + range.proof >= height {
+            let upper = HashRange {
+                base: height,
+                index: index & !1,
+                length: 2,
+                proof: range.base + range.proof - height,
+            };
+            // Of the pair, that beside the piece belongs to the proof.
+            let pair_and_proof = file.tree.as_ref()?.hashes(&upper)?;
+            let (pair, proof) = pair_and_proof.split_at(2);
+            hashes.push(pair[(index % 2 == 0) as usize]);
+            hashes.extend(proof);
+        }
+        Some(hashes)
+    }
+
+    /// Bytes of a piece without the padding behind the file.
+    pub fn content_bytes(&self, piece: u32) -> u64 {
+        let Some((file, index)) = self.of_piece(piece) else {
+            return 0;
+        };
+        let length = u64::from(self.piece_length);
+        let left = file.length.saturating_sub(u64::from(index) * length);
+        left.min(length)
+    }
+
+    /// The height of the hash of a piece of a file.
+    fn height_of(&self, file: &LayeredFile) -> u32 {
+        match &file.tree {
+            Some(tree) => tree.base(),
+            None => merkle::height(file.length),
+        }
     }
 
     /// Number of bytes of the nodes over the pieces of all files.

@@ -57,8 +57,8 @@ enum Job {
     /// Writes data at this position of the range. The reservation is released afterwards.
     Write(u64, Bytes, Reservation),
     Check,
-    /// Hashes each block of this length.
-    Digest(u64),
+    /// Hashes each block of this length, in as many first bytes of the range.
+    Digest(u64, u64),
 }
 
 /// The disk threads of a download. Dropping it ends them after the jobs already queued.
@@ -124,9 +124,9 @@ impl Disk {
         self.give(range, Job::Check);
     }
 
-    /// Hashes each block of `block` bytes of a range; the last one may be shorter.
-    pub fn digest(&self, range: u32, block: u64) {
-        self.give(range, Job::Digest(block));
+    /// Hashes each block of `block` bytes of the first `bytes` of a range; the last one may be shorter.
+    pub fn digest(&self, range: u32, block: u64, bytes: u64) {
+        self.give(range, Job::Digest(block, bytes));
     }
 
     /// Waits until all queued jobs are done.
@@ -222,7 +222,7 @@ impl<R: Ranges> Worker<R> {
                     self.write(range, &run)?;
                 }
                 Job::Check => report(self.check(range)?),
-                Job::Digest(block) => report(self.digest(range, block)?),
+                Job::Digest(block, bytes) => report(self.digest(range, block, bytes)?),
             }
         }
         Ok(())
@@ -264,8 +264,14 @@ impl<R: Ranges> Worker<R> {
         Ok(DiskEvent::Checked { range, is_right })
     }
 
-    fn digest(&mut self, range: u32, block: u64) -> Result<DiskEvent<Hash<R>>, StoreError> {
+    fn digest(
+        &mut self,
+        range: u32,
+        block: u64,
+        bytes: u64,
+    ) -> Result<DiskEvent<Hash<R>>, StoreError> {
         let mut left = self.ranges.range(range);
+        left.end = left.end.min(left.start.saturating_add(bytes));
         let mut digests = Vec::new();
         while !left.is_empty() {
             let end = left.end.min(left.start + block.max(1));

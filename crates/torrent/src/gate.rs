@@ -117,6 +117,7 @@ impl Gate {
                 peer_id: PeerId::random(),
                 extended: true,
                 dht: false,
+                version_two: false,
             };
             // Closing it at once might discard the answer.
             write

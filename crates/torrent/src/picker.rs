@@ -556,7 +556,6 @@ impl Picker {
     }
 
     /// The sender of each block of a piece that is begun; `None` for padding, and for what is missing.
-    #[cfg(test)]
     pub fn senders(&self, piece: u32) -> Vec<Option<GroupId>> {
         self.begun.senders(piece)
     }

@@ -143,6 +143,7 @@ impl Resolve {
                 peer_id: PeerId::random(),
                 extended: true,
                 dht: transport.dht().is_some(),
+                version_two: hashes.v2.is_some(),
             };
             let greeting = Greeting { ours, info_hashes };
             let owner = Owner::new(transport, hashes, greeting, sender);

@@ -31,6 +31,7 @@
 mod answers;
 mod ban;
 mod blame;
+mod block_hashes;
 mod conn;
 mod connections;
 mod content;
@@ -42,6 +43,7 @@ mod groups;
 mod hash_answers;
 mod hashes;
 mod health;
+mod held;
 mod inputs;
 mod metadata;
 mod net;
@@ -89,7 +91,7 @@ use self::web_runs::Web;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::files::FileTally;
-use crate::metainfo::Metainfo;
+use crate::metainfo::{Metainfo, Version};
 use crate::peer::{self, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
@@ -365,6 +367,7 @@ impl<T: Transport> Swarm<T> {
         }
         self.follow_content();
         self.ask_again(now);
+        self.resolve_held(now);
         let picker = &self.fetching.picker;
         self.dialing.weigh(&self.conns, picker, now);
         self.retire();
@@ -413,6 +416,8 @@ impl<T: Transport> Swarm<T> {
         let id = session.peer_id;
         let mut conn = Conn::new(connection, dialed, group, id, serving, messages, now);
         conn.wants.interested = session.interested;
+        // A torrent of version 2 alone is known to none but those that understand it.
+        conn.theirs.version_two = session.version_two || self.metainfo.version() == Version::Two;
         let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);

@@ -19,6 +19,9 @@ const EXTENDED: (usize, u8) = (5, 0x10);
 /// The reserved byte and its bit that stand for the DHT (BEP 5).
 const DHT: (usize, u8) = (7, 0x01);
 
+/// The reserved byte and its bit that stand for torrents of version 2 (BEP 52).
+const VERSION_TWO: (usize, u8) = (7, 0x10);
+
 /// The info-hash in the answer to a handshake for a torrent that is not served here. The peer
 /// learns that (BEP 3: both sides end the connection if the values differ), but not what is served.
 const NO_TORRENT: InfoHash = InfoHash([0; 20]);
@@ -89,6 +92,8 @@ pub struct Handshake {
     pub extended: bool,
     /// Whether it has a node of the DHT, and takes `PORT` messages (BEP 5).
     pub dht: bool,
+    /// Whether it understands torrents of version 2, and messages about their hashes (BEP 52).
+    pub version_two: bool,
 }
 
 impl Handshake {
@@ -104,7 +109,11 @@ impl Handshake {
     pub fn encode(&self) -> [u8; HANDSHAKE_BYTES] {
         let mut out = [0; HANDSHAKE_BYTES];
         out[..20].copy_from_slice(PROTOCOL);
-        for ((byte, bit), is_set) in [(EXTENDED, self.extended), (DHT, self.dht)] {
+        for ((byte, bit), is_set) in [
+            (EXTENDED, self.extended),
+            (DHT, self.dht),
+            (VERSION_TWO, self.version_two),
+        ] {
             if is_set {
                 out[20 + byte] |= bit;
             }
@@ -143,6 +152,7 @@ impl Handshake {
             peer_id: PeerId(std::array::from_fn(|offset| bytes[48 + offset])),
             extended: bytes[20 + EXTENDED.0] & EXTENDED.1 != 0,
             dht: bytes[20 + DHT.0] & DHT.1 != 0,
+            version_two: bytes[20 + VERSION_TWO.0] & VERSION_TWO.1 != 0,
         })
     }
 }

@@ -107,10 +107,10 @@ proptest! {
 
     #[test]
     fn handshakes_come_out_as_they_went_in(
-        hash: [u8; 20], id: [u8; 20], extended: bool, dht: bool,
+        hash: [u8; 20], id: [u8; 20], extended: bool, dht: bool, version_two: bool,
     ) {
         let (info_hash, peer_id) = (InfoHash(hash), PeerId(id));
-        let handshake = Handshake { info_hash, peer_id, extended, dht };
+        let handshake = Handshake { info_hash, peer_id, extended, dht, version_two };
         let refusal = handshake.refusal().encode();
         let other = InfoHash([7; 20]);
         for expected in [&[info_hash][..], &[info_hash, other], &[other, info_hash]] {
@@ -183,6 +183,7 @@ fn handshakes_of_others_are_refused() {
         peer_id: PeerId::random(),
         extended: true,
         dht: false,
+        version_two: false,
     };
     let mut bytes = handshake.encode();
     assert_eq!(

@@ -311,3 +311,97 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn hashes_of_blocks_lead_to_the_root_of_their_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    content(&path);
+    for piece_length in [PIECE as u32, 4 * PIECE as u32] {
+        let options = CreateOptions {
+            piece_length: Some(piece_length),
+            version: Version::Two,
+            ..CreateOptions::default()
+        };
+        let metainfo = Metainfo::parse(&create(&path, &options, |_, _| {}).unwrap()).unwrap();
+        let layers = metainfo.layers().unwrap();
+        let mut first = 0;
+        let mut proven = 0;
+        for file in metainfo
+            .files
+            .iter()
+            .filter(|file| !file.padding && file.length > 0)
+        {
+            let bytes = fs::read(dir.path().join(&file.path)).unwrap();
+            let height = hawser_merkle::height(file.length);
+            let root = {
+                let mut hasher = MerkleHasher::new(file.length, height);
+                hasher.update(&bytes);
+                hasher.finalize()
+            };
+            let blocks_of = |piece: u32| {
+                let start = (piece - first) as usize * piece_length as usize;
+                let content = &bytes[start..bytes.len().min(start + piece_length as usize)];
+                assert_eq!(content.len() as u64, layers.content_bytes(piece));
+                let blocks = content.chunks(16384).map(|block| {
+                    let mut hasher = MerkleHasher::new(block.len() as u64, 0);
+                    hasher.update(block);
+                    hasher.finalize()
+                });
+                blocks.collect::<Vec<_>>()
+            };
+            for base in 0..height {
+                for size in 1..=height - base {
+                    for index in 0..1 << (height - base - size) {
+                        let range = HashRange::proven(base, index << size, 1 << size, height);
+                        let wanted = HashRequest { root, range };
+                        let Some(piece) = layers.piece_of(&wanted) else {
+                            continue;
+                        };
+                        assert!(layers.hashes(&wanted).is_none());
+                        let hashes = layers.block_hashes(&wanted, blocks_of(piece)).unwrap();
+                        assert_eq!(range.root(&hashes), Some(root), "{range:?}");
+                        let mut wrong = blocks_of(piece);
+                        wrong[0][0] ^= 1;
+                        assert_eq!(layers.block_hashes(&wanted, wrong), None);
+                        proven += 1;
+                    }
+                }
+            }
+            let pieces = file.length.div_ceil(piece_length.into()) as u32;
+            for piece in first..first + pieces {
+                let Some((wanted, expected)) = layers.block_request(piece) else {
+                    assert!(layers.content_bytes(piece) <= 16384 || pieces == 0);
+                    continue;
+                };
+                let hashes = layers.block_hashes(&wanted, blocks_of(piece)).unwrap();
+                assert_eq!(wanted.range.root(&hashes), Some(expected));
+                assert_eq!(layers.piece_of(&wanted), Some(piece));
+            }
+            first += pieces;
+        }
+        assert!(proven > 5, "{proven}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_request_for_hashes_of_blocks_panics(base: u32, index: u32, length: u32, proof: u32, small: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("set");
+        content(&path);
+        let metainfo = Metainfo::parse(&made(&path, Version::Two)).unwrap();
+        let layers = metainfo.layers().unwrap();
+        let range = match small {
+            true => HashRange { base: base % 4, index: index % 16, length: length % 16, proof: proof % 8 },
+            false => HashRange { base, index, length, proof },
+        };
+        for (root, _) in layers.by_root() {
+            let wanted = HashRequest { root, range };
+            if let Some(piece) = layers.piece_of(&wanted) {
+                prop_assert!(piece < metainfo.pieces.count());
+                prop_assert!(layers.block_hashes(&wanted, vec![[0; 32]; 2]).is_none());
+            }
+        }
+    }
+}

@@ -52,7 +52,7 @@ proptest! {
             disk.write(0, begin, data, room());
         }
         disk.check(0);
-        disk.digest(0, BLOCK);
+        disk.digest(0, BLOCK, u64::MAX);
         disk.finish();
         let Ok(DiskEvent::Checked { range: 0, is_right }) = reported.recv() else { panic!("not hashed") };
         prop_assert_eq!(is_right, !wrong);

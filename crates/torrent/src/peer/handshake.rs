@@ -21,6 +21,8 @@ pub(crate) struct Session {
     pub extended: bool,
     /// Whether both sides have a node of the DHT (BEP 5).
     pub dht: bool,
+    /// Whether the peer understands messages about hashes (BEP 52).
+    pub version_two: bool,
     /// Whether our extended handshake was sent with the first one.
     pub introduced: bool,
     /// Whether we told the peer that we are interested, before it told us what it has.
@@ -130,6 +132,7 @@ async fn handshakes(
         peer_id: theirs.peer_id,
         extended: theirs.extended,
         dht: theirs.dht && shared.ours.dht,
+        version_two: theirs.version_two,
         introduced,
         interested,
         offered,

@@ -129,11 +129,9 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
     let pieces = shared.pieces.count();
     let input = match message {
         Message::Port(port) if shared.ours.dht => Input::Port(port),
-        Message::KeepAlive
-        | Message::Port(_)
-        // None were requested: a metainfo has all of them that a download needs.
-        | Message::Hashes(..)
-        | Message::HashReject(_) => return Ok(None),
+        Message::KeepAlive | Message::Port(_) => return Ok(None),
+        Message::Hashes(named, hashes) => Input::Hashes(named, hashes),
+        Message::HashReject(named) => Input::HashReject(named),
         Message::HashRequest(wanted) => Input::HashRequest(wanted),
         Message::Interested => Input::Interested,
         Message::NotInterested => Input::NotInterested,

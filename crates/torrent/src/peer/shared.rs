@@ -59,6 +59,7 @@ impl Shared {
                 peer_id: PeerId::random(),
                 extended: true,
                 dht: false,
+                version_two: metainfo.layers().is_some(),
             },
             info_hashes: metainfo.wire_hashes(),
         }

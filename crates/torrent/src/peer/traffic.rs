@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::waiting::{MAX_WAITING, Waiting};
 use crate::bitfield::Bitfield;
+use crate::merkle::Hash;
 use crate::wire::{Exchange, ExtendedHandshake, HashRequest, Multipath, Request, WireError};
 
 /// State that the task of a connection shares with the owner of the torrent.
@@ -47,6 +48,10 @@ pub(crate) enum Input {
     Port(u16),
     /// Hashes of version 2 are wanted (BEP 52).
     HashRequest(HashRequest),
+    /// Hashes of version 2 that were requested.
+    Hashes(HashRequest, Vec<Hash>),
+    /// Hashes of version 2 are not sent.
+    HashReject(HashRequest),
     /// A piece of the info dictionary is asked for (BEP 9).
     MetadataRequest(u32),
 }

@@ -6,6 +6,8 @@ use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
 use crate::bitfield::Bitfield;
 use crate::wanted::Wanted;
 
+mod failing;
+
 /// Most connections over which the same block is requested at once.
 pub(super) const MAX_HOLDERS: usize = 3;
 

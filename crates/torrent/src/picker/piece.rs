@@ -167,6 +167,11 @@ impl Piece {
         }
     }
 
+    /// Looks for free blocks from the first one again.
+    pub fn rewind(&mut self) {
+        self.cursor = 0;
+    }
+
     /// Drops all blocks: the piece must come from one peer, the first from which it is requested.
     pub fn restart(&mut self) {
         let blocks = (0..).zip(&self.blocks);

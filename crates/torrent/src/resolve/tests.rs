@@ -135,6 +135,7 @@ fn bomb(metainfo: &Metainfo, length: u32) -> (Vec<u8>, Vec<u8>) {
         peer_id: PeerId::random(),
         extended: true,
         dht: false,
+        version_two: false,
     };
     let extended = |id, payload: Vec<u8>| Message::Extended {
         id,

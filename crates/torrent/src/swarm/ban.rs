@@ -1,32 +1,56 @@
 //! Dropping peers that broke the protocol or sent wrong data.
 
+use std::time::Instant;
+
 use hawser_address::PeerAddr;
 
+use super::blame::Evidence;
+use super::block_hashes::Purpose;
 use super::remotes::RemoteId;
 use super::state::Swarm;
 use crate::close::CloseCode;
 use crate::merkle::Hash;
 use crate::picker::GroupId;
 use crate::transport::Transport;
-use crate::wire::BLOCK;
 
 impl<T: Transport> Swarm<T> {
     /// Handles a piece that has the wrong hash.
-    pub(super) fn failed(&mut self, piece: u32) {
-        let senders = self.fetching.picker.fail(piece);
-        self.tally.wasted_bytes += u64::from(self.metainfo.pieces.size(piece));
-        tracing::warn!(piece, "a piece has the wrong hash and is fetched again");
+    pub(super) fn failed(&mut self, piece: u32, now: Instant) {
+        let senders = self.fetching.picker.senders(piece);
         let mut known = senders.iter().flatten().copied();
-        let Some(first) = known.next() else {
+        let first = known.next();
+        if known.all(|sender| Some(sender) == first) {
+            self.fail_whole(piece);
+            if let Some(sender) = first {
+                let reason = format!("dropped: it sent piece {piece} with wrong data");
+                self.ban_liar(sender, &reason);
+            }
             return;
-        };
-        if known.all(|sender| sender == first) {
-            let reason = format!("dropped: it sent piece {piece} with wrong data");
-            return self.ban_liar(first, &reason);
         }
-        self.blame.suspect(piece, senders);
         // The disk computes the digests before it writes any block of the piece again.
-        self.fetching.disk.digest(piece, u64::from(BLOCK));
+        self.digest(piece, Purpose::Blame);
+        let evidence = Evidence {
+            senders,
+            digests: None,
+        };
+        if let Some(evidence) = self.hold(piece, evidence, now) {
+            self.refetch_whole(piece, evidence);
+        }
+    }
+
+    /// Fetches a piece again from one peer alone, and keeps what shows later who sent wrong blocks.
+    pub(super) fn refetch_whole(&mut self, piece: u32, evidence: Evidence) {
+        self.fail_whole(piece);
+        // A second failure with several senders happens only if the piece's only sender gave it up
+        // midway; the newest evidence matches what is on disk.
+        self.blame.suspects.insert(piece, evidence);
+    }
+
+    fn fail_whole(&mut self, piece: u32) {
+        tracing::warn!(piece, "a piece has the wrong hash and is fetched again");
+        self.fetching.picker.fail(piece);
+        self.tally.wasted_bytes += u64::from(self.metainfo.pieces.size(piece));
+        self.conns.touch_all();
     }
 
     /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
@@ -40,7 +64,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Drops a peer that sent wrong data. Breaking the protocol harms only the peer that does it,
     /// but wrong data costs a piece every time: an IP peer may not return from another port.
-    fn ban_liar(&mut self, group: GroupId, reason: &str) {
+    pub(super) fn ban_liar(&mut self, group: GroupId, reason: &str) {
         let conns = self.conns.open.values().filter(|conn| conn.group == group);
         let hosts = conns.filter_map(|conn| conn.connection.peer().ip());
         for addr in hosts {

@@ -2,8 +2,10 @@
 //!
 //! A piece that fails its hash is fetched again from one peer alone. If all its blocks came from
 //! one peer, that one is to blame. Otherwise the digest of each block is kept, and when the piece
-//! has the right hash at last, every peer whose block was different is to blame.
+//! has the right hash at last, every peer whose block was different is to blame. In version 2, peers are
+//! asked for the hashes of the blocks first (`held`).
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hawser_address::PeerAddr;
@@ -26,8 +28,8 @@ pub(super) struct Blame {
     pub banned: Recent<[u8; 32], String>,
     /// Hosts of IP peers that sent wrong data: they would connect again from another port.
     pub hosts: Recent<IpAddr, ()>,
-    /// Pieces that had the wrong hash, with blocks of several peers.
-    pub suspects: Recent<u32, Suspect>,
+    /// Pieces that had the wrong hash, with blocks of several peers, and are fetched again.
+    pub suspects: Recent<u32, Evidence>,
 }
 
 impl Default for Blame {
@@ -40,41 +42,34 @@ impl Default for Blame {
     }
 }
 
-/// A piece that failed its hash with blocks of several peers.
-#[derive(Debug, Default)]
-pub(super) struct Suspect {
+/// What is known of the wrong copy of a piece.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Evidence {
     /// Sender of each block; `None` for padding.
-    senders: Vec<Option<GroupId>>,
-    /// Digest of each block of the bad copy; `None` until computed.
-    digests: Option<Vec<Hash>>,
+    pub senders: Vec<Option<GroupId>>,
+    /// Hash of each block; `None` until computed.
+    pub digests: Option<Vec<Hash>>,
 }
 
-impl Suspect {
+impl Evidence {
+    /// The blocks that differ from the right ones.
+    pub fn wrong<'a>(&'a self, right: &'a [Hash]) -> impl Iterator<Item = usize> + 'a {
+        let digests = self.digests.iter().flatten();
+        let pairs = digests.zip(right).enumerate();
+        pairs.filter_map(|(block, (was, right))| (was != right).then_some(block))
+    }
+
     /// The senders of blocks that differ from the right ones.
-    fn guilty(&self, right: &[Hash]) -> Vec<GroupId> {
-        let Some(digests) = &self.digests else {
-            return Vec::new();
-        };
-        let blocks = digests.iter().zip(right).zip(&self.senders);
-        let mut guilty: Vec<GroupId> = blocks
-            .filter(|((was, right), _)| was != right)
-            .filter_map(|(_, sender)| *sender)
-            .collect();
-        guilty.sort_unstable();
-        guilty.dedup();
-        guilty
+    pub fn guilty(&self, right: &[Hash]) -> Vec<GroupId> {
+        let senders = self
+            .wrong(right)
+            .filter_map(|block| *self.senders.get(block)?);
+        let guilty: BTreeSet<GroupId> = senders.collect();
+        guilty.into_iter().collect()
     }
 }
 
 impl Blame {
-    /// Records that a piece with blocks of several senders has the wrong hash.
-    pub fn suspect(&mut self, piece: u32, senders: Vec<Option<GroupId>>) {
-        // A second failure with several senders happens only if the piece's only sender gave it up
-        // midway; the newest evidence matches what is on disk.
-        let digests = None;
-        self.suspects.insert(piece, Suspect { senders, digests });
-    }
-
     /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
     /// one. Returns the senders of blocks that differ.
     pub fn compare(&mut self, piece: u32, digests: Vec<Hash>) -> Vec<GroupId> {
@@ -104,7 +99,7 @@ mod tests {
 
     #[test]
     fn senders_of_differing_blocks_are_guilty() {
-        let suspect = Suspect {
+        let suspect = Evidence {
             senders: vec![Some(1), Some(2), None, Some(1), Some(3)],
             digests: Some(vec![[0; 32], [9; 32], [0; 32], [2; 32], [9; 32]]),
         };

@@ -110,6 +110,8 @@ pub(super) struct Theirs {
     /// It has named a node of the DHT (BEP 5). Only the first counts, so that no peer alone decides
     /// which are known.
     pub has_named_node: bool,
+    /// It understands messages about hashes (BEP 52).
+    pub version_two: bool,
     /// It answers requests.
     pub unchoked: bool,
     /// When it last said whether it does.
@@ -180,6 +182,7 @@ impl Conn {
                 metadata: None,
                 peers_taken: 0,
                 has_named_node: false,
+                version_two: false,
                 unchoked: false,
                 choke_at: now,
                 upload_only: false,

@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use hawser_store::Disk;
 
+use super::block_hashes::Digests;
 use super::connections::Connections;
 use super::dialing::Dialing;
+use super::held::HeldPieces;
 use crate::files::FileTally;
 use crate::picker::{ConnId, Picker, Placed};
 use crate::requests::{Filled, Requests, Source};
@@ -19,6 +21,10 @@ pub(super) struct Fetching {
     /// How many blocks are requested over which connection.
     pub requests: Requests,
     pub disk: Disk,
+    /// What the digests of blocks are for that the disk computes.
+    pub digests: Digests,
+    /// Pieces that have the wrong hash, while peers are asked for the hashes of their blocks.
+    pub held: HeldPieces,
     /// How much of each file is verified.
     pub files: FileTally,
     /// Pieces verified and not announced to peers yet.
@@ -34,6 +40,8 @@ impl Fetching {
             requests: Requests::new(picker.free_blocks(), now),
             picker,
             disk,
+            digests: Digests::default(),
+            held: HeldPieces::default(),
             files,
             unannounced: Vec::new(),
             limit: None,

@@ -1,7 +1,9 @@
-//! Passing on hashes of version 2 to peers that have a magnet link alone (BEP 52).
+//! Passing on hashes of version 2 (BEP 52): to peers that have a magnet link alone, and to those that look for
+//! a wrong block.
 
 use std::time::Instant;
 
+use super::block_hashes::Purpose;
 use super::hash_answers::HashAnswers;
 use super::state::Swarm;
 use crate::picker::ConnId;
@@ -15,7 +17,8 @@ const MIN_ANSWERS: u32 = 16;
 const COPIES: u32 = 3;
 
 impl<T: Transport> Swarm<T> {
-    /// Handles a request for hashes. What the metainfo does not have is rejected, as are requests of a peer
+    /// Handles a request for hashes. Those of blocks are computed from what is on disk. What is not known is
+    /// rejected, as are requests of a peer
     /// that asks too often.
     pub(super) fn on_hash_request(&mut self, conn: ConnId, wanted: &HashRequest, now: Instant) {
         let Some(known) = self.conns.open.get(&conn) else {
@@ -26,10 +29,15 @@ impl<T: Transport> Swarm<T> {
         let answers = self.conns.hashes.entry(conn);
         let answers = answers.or_insert_with(|| HashAnswers::new(most, now));
         let layers = self.metainfo.layers().filter(|_| answers.take(most, now));
-        let hashes = layers.and_then(|layers| layers.hashes(wanted));
-        known.send([match hashes {
-            Some(hashes) => Message::Hashes(*wanted, hashes),
-            None => Message::HashReject(*wanted),
-        }]);
+        let Some(layers) = layers else {
+            return known.send([Message::HashReject(*wanted)]);
+        };
+        if let Some(hashes) = layers.hashes(wanted) {
+            return known.send([Message::Hashes(*wanted, hashes)]);
+        }
+        match self.answerable(wanted) {
+            Some(piece) => self.digest(piece, Purpose::Answer(conn, *wanted)),
+            None => known.send([Message::HashReject(*wanted)]),
+        }
     }
 }

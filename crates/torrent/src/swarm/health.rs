@@ -54,6 +54,7 @@ impl<T: Transport> Swarm<T> {
     /// Closes a connection and forgets it; its outstanding requests are free for others.
     pub(super) fn drop_conn(&mut self, id: ConnId, code: CloseCode, text: &str) {
         self.fetching.picker.remove_conn(id);
+        self.fetching.held.on_gone(id);
         let Some(conn) = self.conns.remove(&id) else {
             return;
         };

@@ -6,6 +6,7 @@ use std::time::Instant;
 use hawser_address::PeerAddr;
 use hawser_store::{DiskEvent, Hash, Reservation};
 
+use super::block_hashes::Purpose;
 use super::conn::queued;
 use super::state::Swarm;
 use crate::error::DownloadError;
@@ -13,7 +14,7 @@ use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Input};
 use crate::picker::{Arrival, ConnId};
 use crate::transport::Transport;
-use crate::wire::{BLOCK, Message, Request, WireError};
+use crate::wire::{Message, Request, WireError};
 
 /// How many times a peer may take back every piece of the torrent, by sending a smaller bitfield.
 /// Each time costs as much work as adding the pieces, so this bounds the work.
@@ -87,6 +88,8 @@ impl<T: Transport> Swarm<T> {
             }
             Input::Port(port) => self.on_dht_port(conn, port),
             Input::HashRequest(wanted) => self.on_hash_request(conn, &wanted, now),
+            Input::Hashes(named, hashes) => self.on_block_hashes(conn, &named, &hashes, now),
+            Input::HashReject(named) => self.fetching.held.on_reject(conn, &named),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::MetadataRequest(piece) => self.on_metadata_request(conn, piece, now),
             Input::Exchange(exchange) => self.on_exchange(conn, exchange, now),
@@ -164,11 +167,11 @@ impl<T: Transport> Swarm<T> {
         match event {
             DiskEvent::Checked { range, is_right } => match is_right {
                 true => self.verified(range, now),
-                false => self.failed(range),
+                false => self.failed(range, now),
             },
             DiskEvent::Digests { range, digests } => {
                 let digests = digests.into_iter().map(Into::into);
-                self.compare(range, digests.collect());
+                self.on_digests(range, digests.collect(), now);
             }
             DiskEvent::Failed(error) => {
                 drop(self.ending.failure.replace(DownloadError::Store(error)))
@@ -186,7 +189,7 @@ impl<T: Transport> Swarm<T> {
         self.ending.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
         if self.blame.suspects.contains(&piece) {
-            self.fetching.disk.digest(piece, u64::from(BLOCK));
+            self.digest(piece, Purpose::Blame);
         }
         self.fetching.unannounced.push(piece);
     }

@@ -25,6 +25,7 @@ impl Talker {
             peer_id: PeerId::random(),
             extended: false,
             dht: false,
+            version_two: false,
         };
         write.write_all(&handshake.encode()).await.unwrap();
         write.flush().await.unwrap();

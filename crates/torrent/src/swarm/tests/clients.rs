@@ -61,6 +61,7 @@ impl Script {
             peer_id: PeerId::random(),
             extended: true,
             dht: false,
+            version_two: false,
         };
         let pieces = metainfo.pieces.count();
         let mut has = Bitfield::empty(pieces);

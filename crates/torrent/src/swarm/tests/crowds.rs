@@ -19,6 +19,7 @@ fn handshake(metainfo: &Metainfo, extended: bool) -> Vec<u8> {
         peer_id: PeerId::random(),
         extended,
         dht: false,
+        version_two: false,
     };
     handshake.encode().to_vec()
 }

@@ -57,6 +57,7 @@ impl Rogue {
             peer_id: PeerId::random(),
             extended: false,
             dht: false,
+            version_two: false,
         };
         match &self {
             Self::Instead(bytes) => write.write_all(bytes).await?,
@@ -445,6 +446,7 @@ async fn a_seeder_drops_leechers_that_send_invalid_requests() {
             peer_id: PeerId::random(),
             extended: false,
             dht: false,
+            version_two: false,
         };
         // The seeder may close the connection before all of it is sent.
         let _ = write

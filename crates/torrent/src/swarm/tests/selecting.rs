@@ -197,6 +197,7 @@ async fn watch_interest(host: Host, metainfo: Metainfo, interest: mpsc::Sender<b
         peer_id: PeerId::random(),
         extended: true,
         dht: false,
+        version_two: false,
     };
     let pieces = metainfo.pieces.count();
     let mut has = Bitfield::empty(pieces);

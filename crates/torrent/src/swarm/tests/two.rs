@@ -117,6 +117,7 @@ async fn connected(
         peer_id: PeerId::random(),
         extended: false,
         dht: false,
+        version_two: false,
     };
     write.write_all(&handshake.encode()).await.unwrap();
     let mut theirs = [0; HANDSHAKE_BYTES];
@@ -163,8 +164,6 @@ async fn hashes_are_served_with_their_proof_and_others_are_rejected() {
         let mut wanted = vec![HashRequest { root, range: right }];
         for (root, range) in [
             ([9; 32], right),
-            // Blocks are not served.
-            (root, HashRange { base: 0, ..right }),
             (root, HashRange { length: 3, ..right }),
             (
                 root,
@@ -210,6 +209,48 @@ async fn hashes_are_served_with_their_proof_and_others_are_rejected() {
         assert_eq!(right.root(hashes), Some(root));
         let rejected = wanted[1..].iter().map(|it| Message::HashReject(*it));
         assert_eq!(answers[1..], rejected.collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hashes_of_blocks_are_served_with_their_proof() {
+    let net = Net::default();
+    for version in [Version::Two, Version::Hybrid] {
+        let stage = of(version, &FILES);
+        let _seed = stage.seed(&net.host(1)).await;
+        let (mut read, mut write) = connected(&net, &stage).await;
+        let layers = stage.metainfo.layers().unwrap();
+        let count = stage.metainfo.pieces.count();
+        // Of a whole piece, for each that has several blocks; of two blocks, up to the root of the file.
+        let whole: Vec<_> = (0..count)
+            .filter_map(|it| layers.block_request(it))
+            .collect();
+        assert!(whole.len() > 16);
+        let (of_two, root) = {
+            let (root, nodes) = layers.by_root()[0];
+            let height = 2 + (nodes.len() as u32).next_power_of_two().ilog2();
+            let range = HashRange::proven(0, 2, 2, height);
+            (HashRequest { root, range }, root)
+        };
+        // Not more than a peer gets at once.
+        let wanted: Vec<_> = whole
+            .iter()
+            .take(15)
+            .copied()
+            .chain([(of_two, root)])
+            .collect();
+        let mut out = Vec::new();
+        wanted
+            .iter()
+            .for_each(|(it, _)| encode(&Message::HashRequest(*it), &mut out));
+        write.write_all(&out).await.unwrap();
+        for answer in answers(&mut read, count, wanted.len()).await {
+            let Message::Hashes(named, hashes) = &answer else {
+                panic!("{answer:?}")
+            };
+            let expected = wanted.iter().find(|(it, _)| it == named);
+            assert_eq!(named.range.root(hashes), Some(expected.unwrap().1));
+        }
     }
 }
 

@@ -294,6 +294,7 @@ async fn speak(
         peer_id: PeerId::random(),
         extended,
         dht: false,
+        version_two: false,
     };
     let mut out = handshake.encode().to_vec();
     encode(&Message::Interested, &mut out);
