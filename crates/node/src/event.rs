@@ -41,6 +41,13 @@ pub enum Event {
         /// The version of the configuration.
         version: u64,
     },
+    /// What those were answered who asked whether the AS is ready, when it is another answer than before.
+    Health {
+        /// Whether it is ready.
+        ready: bool,
+        /// What is missing; nothing if it is ready.
+        reasons: Vec<String>,
+    },
     /// A service wrote a line to its standard error.
     Said {
         /// The service.

@@ -4,8 +4,8 @@ mod health;
 mod report;
 
 use std::fs::File;
-use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,9 +16,10 @@ use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
 use hawser_http::Listener;
 use hawser_kernel::bind::Refused;
 use hawser_limit::{Enforcer, KernelEnforcer, Limiter, Limits, Scope};
-use hawser_node::{Event, Folder, Health, HealthSocket, Options, Substitutes};
+use hawser_node::{Event, Folder, Health, HealthReport, HealthSocket, Options, Substitutes};
 use hawser_topology::{IsdAsn, as_folder};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -122,21 +123,42 @@ fn substitutes(given: Vec<OwnAddress>, variable: Option<&str>) -> Result<Substit
     }
 }
 
+/// What all addresses, `[::]`, are where the kernel has no IPv6, as the error of the socket says.
+fn without_ipv6(address: SocketAddr, error: &io::Error) -> Option<SocketAddr> {
+    let is_all = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let is_missing = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
+    (is_all && is_missing).then(|| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()))
+}
+
 /// The socket on which probes are answered, which is bound before the AS is announced.
 async fn bind_health(address: SocketAddr) -> Result<Listener, Failure> {
-    let listener = Listener::bind(address, None).await;
+    let mut listener = Listener::bind(address, None).await;
+    if let Err(error) = &listener
+        && let Some(instead) = without_ipv6(address, error)
+    {
+        listener = Listener::bind(instead, None).await;
+    }
     listener.map_err(|error| {
         let refused = Refused::tcp(address, &error);
         Failure::job(format_args!("cannot listen at {address}: {refused}"))
     })
 }
 
-/// Answers probes, without end.
-async fn serve_health(listener: Listener, health: Health) {
+/// Answers probes, without end. An answer that is another one than before is an event, too: that which
+/// probes does not always show it.
+async fn serve_health(listener: Listener, health: Health, events: UnboundedSender<Event>) {
+    let (told, _) = watch::channel(None);
+    let (told, events) = (Arc::new(told), Arc::new(events));
     let read = move || {
-        let health = health.clone();
+        let (health, told, events) = (health.clone(), Arc::clone(&told), Arc::clone(&events));
         async move {
             let report = health.read().await;
+            let HealthReport { ready, reasons, .. } = report.clone();
+            let answer = Some((ready, reasons.clone()));
+            if told.send_replace(answer.clone()) != answer {
+                // Without a receiver nobody wants to know.
+                let _ = events.send(Event::Health { ready, reasons });
+            }
             (report.ready, report)
         }
     };
@@ -210,13 +232,13 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     };
     runtime.block_on(async {
         process::survive_hangup()?;
+        // A few for each service that ends, which is begun again after a pause.
+        let (sender, mut events) = unbounded_channel();
         let mut servers = JoinSet::new();
         servers.spawn(socket.serve(health.clone()));
         if let Some(listener) = listener {
-            servers.spawn(serve_health(listener, health));
+            servers.spawn(serve_health(listener, health, sender.clone()));
         }
-        // A few for each service that ends, which is begun again after a pause.
-        let (sender, mut events) = unbounded_channel();
         let running = hawser_node::run(folder, options, sender, stop);
         tokio::pin!(running);
         // That a service ended may be why all ends: then it is said once.
@@ -291,5 +313,16 @@ mod tests {
         );
         assert!(of(&[], Some("eth0")).is_err());
         assert!(of(&[], Some("10.0.0.1,10.0.0.2")).is_err());
+    }
+
+    #[test]
+    fn all_addresses_are_those_of_ipv4_where_there_is_no_ipv6() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let missing = io::Error::from(rustix::io::Errno::AFNOSUPPORT);
+        let other = io::Error::from(rustix::io::Errno::ADDRINUSE);
+        let all = at("[::]:8042");
+        assert_eq!(without_ipv6(all, &missing), Some(at("0.0.0.0:8042")));
+        assert_eq!(without_ipv6(all, &other), None);
+        assert_eq!(without_ipv6(at("[::1]:8042"), &missing), None);
     }
 }

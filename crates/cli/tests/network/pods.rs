@@ -99,6 +99,10 @@ fn without_the_right_an_as_has_no_limits_and_says_so() {
         let reason = reason.as_str().unwrap();
         reason.starts_with("the limits") && reason.contains("CAP_NET_ADMIN")
     });
+    joined.wait_for("what is missing is logged", |event| {
+        let reasons = event["reasons"].to_string();
+        event["event"] == "health" && event["ready"] == false && reasons.contains("CAP_NET_ADMIN")
+    });
     a.assert_reaches(B);
     b.assert_reaches(A);
 }

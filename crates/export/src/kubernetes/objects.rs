@@ -208,7 +208,7 @@ pub(super) struct Capabilities {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Probe {
-    pub exec: Exec,
+    pub http_get: HttpGet,
     pub initial_delay_seconds: u32,
     pub period_seconds: u32,
     pub timeout_seconds: u32,
@@ -216,8 +216,9 @@ pub(super) struct Probe {
 }
 
 #[derive(Serialize)]
-pub(super) struct Exec {
-    pub command: Vec<String>,
+pub(super) struct HttpGet {
+    pub path: &'static str,
+    pub port: u16,
 }
 
 #[derive(Serialize)]

@@ -14,7 +14,9 @@ const STATE_FOLDER: &str = "/var/lib/hawser";
 /// What a pod requests: thousandths of a processor, and MiB of memory.
 pub(crate) const REQUESTED_CPU_MILLIS: u64 = 50;
 pub(crate) const REQUESTED_MEMORY_MIB: u64 = 96;
-/// Time that a probe leaves its command, in seconds: a border router that does not answer takes 5.
+/// Where a pod answers probes: at all its addresses, of whichever family the cluster asks it.
+const HEALTH_PORT: u16 = 8042;
+/// Time that a probe leaves for the answer, in seconds: a border router that does not answer takes 5.
 const PROBE_TIMEOUT: u32 = 8;
 
 impl Manifests<'_> {
@@ -50,7 +52,7 @@ impl Manifests<'_> {
                 },
             },
             topology_spread_constraints: vec![spread],
-            containers: vec![self.container(as_)],
+            containers: vec![probed(self.container(as_))],
             volumes: vec![
                 volume("archive", archive_volume),
                 volume(
@@ -105,7 +107,7 @@ impl Manifests<'_> {
             "--segments".to_owned(),
             SEGMENTS_FOLDER.to_owned(),
             "--state".to_owned(),
-            state.clone(),
+            state,
         ];
         Container {
             name: PROGRAM,
@@ -138,8 +140,8 @@ impl Manifests<'_> {
                     add: ["NET_ADMIN"],
                 },
             },
-            liveness_probe: Some(probe(&state, None, 20)),
-            readiness_probe: Some(probe(&state, Some("--ready"), 10)),
+            liveness_probe: None,
+            readiness_probe: None,
             volume_mounts: vec![
                 mount("archive", ARCHIVE_FOLDER, true),
                 mount("segments", SEGMENTS_FOLDER, true),
@@ -162,14 +164,23 @@ fn own_addresses() -> Variable {
     }
 }
 
-/// A probe that asks the process which runs the AS, over its socket in the pod: by the program itself, as
-/// podman calls `curl` in the container for a probe by HTTP, and the image has none.
-fn probe(state: &str, what: Option<&str>, period: u32) -> Probe {
-    let command = ["/usr/bin/hawser", "as", "health", "--state", state];
-    let command = command.into_iter().chain(what);
+/// The container with probes, which it answers. By HTTP: to run a program in a container for each takes as much
+/// time of processors as the AS itself.
+fn probed(mut container: Container) -> Container {
+    let listen = ["--listen".to_owned(), format!("[::]:{HEALTH_PORT}")];
+    container.args.extend(listen);
+    Container {
+        liveness_probe: Some(probe("/live", 20)),
+        readiness_probe: Some(probe("/ready", 5)),
+        ..container
+    }
+}
+
+fn probe(path: &'static str, period: u32) -> Probe {
     Probe {
-        exec: Exec {
-            command: command.map(str::to_owned).collect(),
+        http_get: HttpGet {
+            path,
+            port: HEALTH_PORT,
         },
         initial_delay_seconds: period,
         period_seconds: period,

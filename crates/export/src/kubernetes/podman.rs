@@ -60,8 +60,6 @@ impl Manifests<'_> {
                 read_only_root_filesystem: false,
                 ..container.security_context
             },
-            liveness_probe: None,
-            readiness_probe: None,
             volume_mounts: vec![
                 mount("archive", format!("{ARCHIVE_FOLDER}/{ARCHIVE}")),
                 mount("segments", SEGMENTS_FOLDER.to_owned()),

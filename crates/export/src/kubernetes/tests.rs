@@ -182,20 +182,13 @@ fn pods_have_one_capability_and_bounds() {
                 assert!(container["resources"][bound][what].is_string());
             }
         }
-        let asked = [
-            "/usr/bin/hawser",
-            "as",
-            "health",
-            "--state",
-            "/var/lib/hawser/as",
-        ];
-        let command = |probe: &str| container[probe]["exec"]["command"].clone();
-        assert_eq!(command("livenessProbe"), json!(asked));
-        let ready = [&asked[..], &["--ready"]].concat();
-        assert_eq!(command("readinessProbe"), json!(ready));
-        // The state that `as join` uses.
+        // They are asked at the port at which `as join` answers.
+        let probed = |probe: &str| container[probe]["httpGet"].clone();
+        let at = |path: &str| json!({"path": path, "port": 8042});
+        assert_eq!(probed("livenessProbe"), at("/live"));
+        assert_eq!(probed("readinessProbe"), at("/ready"));
         let args = container["args"].as_array().unwrap();
-        assert!(args.ends_with(&["--state".into(), asked[4].into()]));
+        assert!(args.ends_with(&["--listen".into(), "[::]:8042".into()]));
         let variable = &container["env"][0];
         assert_eq!(variable["name"], "HAWSER_ADDRESS");
         assert_eq!(

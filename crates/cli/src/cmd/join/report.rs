@@ -181,6 +181,10 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
     }
     match event {
         Event::Ready { version } => outln!("version {version} is in force"),
+        Event::Health { ready: true, .. } => outln!("ready"),
+        Event::Health { reasons, .. } => {
+            errln!("hawser: not ready: {}", plain(&reasons.join("; ")));
+        }
         // The error that a service ends with is shown when it has ended.
         Event::Said { service, line } if !line.starts_with("hawser: ") => {
             errln!("{service}: {}", plain(line));
