@@ -77,6 +77,8 @@ pub struct Exported {
     pub requests: Option<Requests>,
     /// ASes whose keys were made, which must start with them, again if they run.
     pub new_keys: usize,
+    /// The names of ASes that an export before had and this one has not. What runs of them runs on.
+    pub gone: Vec<String>,
     /// How many path segments there are.
     pub segments: usize,
     /// When the segments were made, in Unix seconds.
@@ -227,6 +229,7 @@ impl Export<'_> {
             bytes: tree.bytes(),
             requests: self.requests(),
             new_keys,
+            gone: self.gone(&before),
             segments: made.count,
             segments_made: made.made,
             segments_expire: made.expiry,
@@ -344,6 +347,13 @@ impl Export<'_> {
                 has_hosts: !self.hosts.is_empty(),
             },
         }
+    }
+
+    /// The names of the ASes that are no longer in the network.
+    fn gone(&self, before: &Index) -> Vec<String> {
+        let gone = before.versions.keys();
+        let gone = gone.filter(|isd_as| self.plan.network.find(**isd_as).is_none());
+        gone.map(|isd_as| name::of_as(*isd_as)).collect()
     }
 
     fn requests(&self) -> Option<Requests> {

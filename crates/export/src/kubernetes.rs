@@ -28,7 +28,7 @@ const ARCHIVE: &str = "as.tar.gz";
 /// The folders of manifests.
 const FOLDER: &str = "ases";
 const LABEL_PROGRAM: &str = "app.kubernetes.io/name";
-const LABEL_AS: &str = "app.kubernetes.io/instance";
+pub(crate) const LABEL_AS: &str = "app.kubernetes.io/instance";
 const LABEL_EXPORT: &str = "app.kubernetes.io/part-of";
 const PROGRAM: &str = "hawser";
 const UDP: &str = "UDP";

@@ -1,6 +1,7 @@
 //! What an export says about itself, in the file `README.md`.
 
 use crate::index::MadeSegments;
+use crate::kubernetes::LABEL_AS;
 use crate::plan::Plan;
 
 /// The name of the file.
@@ -32,7 +33,20 @@ pub(crate) fn readme(kind: &Kind<'_>, plan: &Plan, segments: &MadeSegments) -> S
              kubectl -n {namespace} get pods\n\
              kubectl delete namespace {namespace}\n\
              ```\n\n\
-             `--server-side` is needed: segments are larger than what `kubectl apply` alone keeps of an object.\n"
+             `--server-side` is needed: segments are larger than what `kubectl apply` alone keeps of an object.\n\n\
+             After another export the first command changes what differs. It leaves what runs of ASes that are no longer in the network; this removes them:\n\n\
+             ```sh\n\
+             for as in $(kubectl -n {namespace} get statefulsets -o name); do\n\
+             \x20   [ -e \"ases/${{as##*/}}.yaml\" ] || kubectl -n {namespace} delete statefulsets,services,secrets,networkpolicies -l \"{LABEL_AS}=${{as##*/}}\"\n\
+             done\n\
+             ```\n\n\
+             The first command starts all ASes at once whose image or archive is another one. One after the other, while paths over other ASes carry traffic:\n\n\
+             ```sh\n\
+             for file in ases/*.yaml; do\n\
+             \x20   kubectl apply --server-side -f \"$file\"\n\
+             \x20   kubectl -n {namespace} rollout status --timeout 5m \"statefulset/$(basename \"$file\" .yaml)\" || break\n\
+             done\n\
+             ```\n"
         ),
         Kind::Podman { network } => format!(
             "Bring it up, look at it, and remove it:\n\n\
@@ -43,7 +57,7 @@ pub(crate) fn readme(kind: &Kind<'_>, plan: &Plan, segments: &MadeSegments) -> S
              for pod in ases/*.yaml; do podman kube down \"$pod\"; done\n\
              podman network rm {network}\n\
              ```\n\n\
-             The pods read their archives and the segments from this folder: after it was moved, export again. A pod whose file or archive a later export changes is made anew by `podman kube play --replace --network {network} ases/NAME.yaml`.\n"
+             `podman pod rm --force NAME` removes the pod of an AS that is no longer in the network. The pods read their archives and the segments from this folder: after it was moved, export again. A pod whose file or archive a later export changes is made anew by `podman kube play --replace --network {network} ases/NAME.yaml`.\n"
         ),
         Kind::Containerlab {
             name,

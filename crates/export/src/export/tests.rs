@@ -1,6 +1,7 @@
 //! Whole exports, of random networks too.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use base64::Engine;
@@ -181,6 +182,8 @@ fn only_what_differs_is_changed() {
     fs::write(path.join("ases/mine.yaml"), "foreign").unwrap();
     let fewer = export(&network, begin + 2);
     assert_eq!((fewer.removed, fewer.new_keys), (1, 0), "{fewer:?}");
+    assert_eq!(fewer.gone, [name::of_as(last)]);
+    assert!(export(&network, begin + 3).gone.is_empty());
     assert!(!path.join(PKI).join(as_folder(last)).exists());
     assert!(
         !path
@@ -191,6 +194,45 @@ fn only_what_differs_is_changed() {
     // Lost keys are made anew.
     fs::remove_dir_all(path.join(PKI)).unwrap();
     assert_eq!(export(&network, begin + 3).new_keys, network.ases.len());
+}
+
+/// The commands of the README that remove what an export has no more are given those alone.
+#[test]
+fn what_runs_of_former_ases_is_removed_by_the_commands_of_the_readme() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let network = Network::ready("fig4").unwrap();
+    export(&network, &options(Target::Kubernetes), &path, now()).unwrap();
+    let text = fs::read_to_string(path.join(README)).unwrap();
+    let blocks = text.split("```sh\n").skip(1);
+    let commands = blocks.map(|block| block.split("```").next().unwrap());
+    let remove = commands
+        .into_iter()
+        .find(|one| one.starts_with("for as in"));
+    // In place of kubectl.
+    let (program, log) = (folder.path().join("kubectl"), folder.path().join("log"));
+    let here = name::of_as(network.ases[0].isd_as);
+    let script = format!(
+        "#!/bin/sh\ncase $3 in\nget) echo statefulset.apps/as9-9; echo statefulset.apps/{here};;\n\
+         *) printf '%s\\n' \"$*\" >>{};;\nesac\n",
+        log.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path_variable = std::env::var("PATH").unwrap();
+    let status = std::process::Command::new("sh")
+        .args(["-c", remove.unwrap()])
+        .current_dir(&path)
+        .env(
+            "PATH",
+            format!("{}:{path_variable}", folder.path().display()),
+        )
+        .status();
+    assert!(status.unwrap().code().is_some());
+    let said = fs::read_to_string(&log).unwrap();
+    let expected = "-n net delete statefulsets,services,secrets,networkpolicies \
+                    -l app.kubernetes.io/instance=as9-9\n";
+    assert_eq!(said, expected);
 }
 
 #[test]

@@ -118,6 +118,12 @@ fn show(exported: &Exported, now: u64) {
             exported.new_keys
         );
     }
+    if !exported.gone.is_empty() {
+        outln!(
+            "no longer in the network: {}; what runs of them is still to be removed",
+            exported.gone.join(", ")
+        );
+    }
     let left = exported.segments_expire.saturating_sub(now);
     outln!(
         "{} path segments, which expire in {}: repeat this within half of that, README.md says how",
