@@ -45,7 +45,7 @@ pub enum DiskEvent<H> {
     Digests {
         /// The range.
         range: u32,
-        /// The hashes of its blocks, in order.
+        /// The hashes of its blocks, in order; none if they cannot be read.
         digests: Vec<H>,
     },
     /// A disk operation failed, or the thread panicked: it does no more work.
@@ -222,7 +222,7 @@ impl<R: Ranges> Worker<R> {
                     self.write(range, &run)?;
                 }
                 Job::Check => report(self.check(range)?),
-                Job::Digest(block, bytes) => report(self.digest(range, block, bytes)?),
+                Job::Digest(block, bytes) => report(self.digest(range, block, bytes)),
             }
         }
         Ok(())
@@ -269,7 +269,21 @@ impl<R: Ranges> Worker<R> {
         range: u32,
         block: u64,
         bytes: u64,
-    ) -> Result<DiskEvent<Hash<R>>, StoreError> {
+    ) -> DiskEvent<Hash<R>> {
+        // What uses the digests does without them; what a range is worth is decided when it is checked.
+        let digests = self.digests(range, block, bytes).unwrap_or_else(|error| {
+            tracing::warn!(range, %error, "the blocks of a range cannot be hashed");
+            Vec::new()
+        });
+        DiskEvent::Digests { range, digests }
+    }
+
+    fn digests(
+        &mut self,
+        range: u32,
+        block: u64,
+        bytes: u64,
+    ) -> Result<Vec<Hash<R>>, StoreError> {
         let mut left = self.ranges.range(range);
         left.end = left.end.min(left.start.saturating_add(bytes));
         let mut digests = Vec::new();
@@ -279,7 +293,7 @@ impl<R: Ranges> Worker<R> {
             digests.push(self.files.hash(hasher, left.start..end, &mut self.buffer)?);
             left.start = end;
         }
-        Ok(DiskEvent::Digests { range, digests })
+        Ok(digests)
     }
 }
 

@@ -66,6 +66,25 @@ proptest! {
 }
 
 #[test]
+fn a_range_that_cannot_be_read_has_no_digests_and_nothing_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    // There is no such file.
+    let files = Arc::new(Files::read_only(dir.path().into(), one_file(BLOCK)));
+    let (events, reported) = channel();
+    let pieces = Arc::new(Pieces::of(&vec![1; BLOCK as usize], BLOCK));
+    let report = move |event| events.send(event).unwrap();
+    let disk = Disk::start(&files, &pieces, report).unwrap();
+    disk.digest(0, BLOCK, u64::MAX);
+    disk.digest(0, BLOCK, u64::MAX);
+    disk.finish();
+    let reported: Vec<_> = reported.iter().collect();
+    assert_eq!(reported.len(), 2);
+    for event in reported {
+        assert!(matches!(event, DiskEvent::Digests { digests, .. } if digests.is_empty()));
+    }
+}
+
+#[test]
 fn a_range_written_again_is_hashed_again() {
     let dir = tempfile::tempdir().unwrap();
     let files = Arc::new(writable(dir.path(), one_file(3 * BLOCK)));
