@@ -1,11 +1,12 @@
-//! The port at which IP peers connect, mapped by the gateway of this network (NAT-PMP, RFC 6886).
+//! The port at which IP peers connect, mapped by the gateway of this network: by NAT-PMP
+//! (RFC 6886), and by UPnP where the gateway does not map it so.
 //!
 //! Behind a router that translates addresses, peers can be connected to, and cannot connect. The router maps
 //! the port if it is asked to, for TCP and for UDP, as long as it is asked again; the mapping is removed at the
-//! end. Nothing else depends on it: that it fails is shown, and logged once. PCP and UPnP are not supported
-//! yet.
+//! end. Nothing else depends on it: that it fails is shown, and logged once. PCP is not supported yet.
 
 mod gateway;
+mod igd;
 mod mapper;
 mod message;
 
@@ -19,7 +20,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::mapper::{Mapped, Mapper, RETRY};
+use self::igd::Igd;
+use self::mapper::{LIFETIME, Mapped, Mapper, RETRY, renewal};
 use self::message::{Answer, MAX_ANSWER, Request};
 
 /// The UDP port of gateways (RFC 6886, section 3).
@@ -170,6 +172,21 @@ impl Job {
                 SocketAddr::from((found.ok_or(none)?, GATEWAY_PORT))
             }
         };
+        let Some(reason) = self.map_by_nat_pmp(gateway).await? else {
+            return Ok(());
+        };
+        let SocketAddr::V4(gateway) = gateway else {
+            return Err(reason);
+        };
+        let mapped = self.map_by_upnp(*gateway.ip()).await;
+        mapped.map_err(|other| format!("{reason}; by UPnP: {other}"))
+    }
+
+    /// Keeps the port mapped by NAT-PMP until it is stopped, or the gateway does not map it: returns why.
+    ///
+    /// # Errors
+    /// Why the gateway cannot be asked.
+    async fn map_by_nat_pmp(&self, gateway: SocketAddr) -> Result<Option<String>, String> {
         let socket = connect(gateway).await;
         let socket =
             socket.map_err(|error| format!("cannot ask the gateway {gateway}: {error}"))?;
@@ -178,11 +195,9 @@ impl Job {
             for request in mapper.advance(self.began.elapsed()) {
                 send(&socket, request).await;
             }
-            let mapped = PortMapping::from(mapper.mapped());
-            let has_failed = matches!(mapped, PortMapping::Failed(_));
-            self.show(mapped);
-            if has_failed {
-                return Ok(());
+            match PortMapping::from(mapper.mapped()) {
+                PortMapping::Failed(reason) => return Ok(Some(reason)),
+                mapped => self.show(mapped),
             }
             let wait = mapper.next_due().saturating_sub(self.began.elapsed());
             tokio::select! {
@@ -194,6 +209,30 @@ impl Job {
             }
         }
         end(&socket, mapper.end()).await;
+        Ok(None)
+    }
+
+    /// Keeps the port mapped by UPnP until it is stopped.
+    ///
+    /// # Errors
+    /// Why the gateway does not map it.
+    async fn map_by_upnp(&self, gateway: Ipv4Addr) -> Result<(), String> {
+        let mut igd = tokio::select! {
+            () = self.stop.cancelled() => return Ok(()),
+            found = Igd::find(gateway, self.gateway.is_some()) => found?,
+        };
+        loop {
+            let mapped = tokio::select! {
+                () = self.stop.cancelled() => break,
+                mapped = igd.map(self.port) => mapped?,
+            };
+            self.show(mapped.into());
+            tokio::select! {
+                () = self.stop.cancelled() => break,
+                () = sleep(renewal(LIFETIME)) => {}
+            }
+        }
+        igd.end(self.port).await;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::Request;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -34,6 +34,15 @@ pub const MAX_REDIRECTS: usize = 3;
 const MAX_HEAD: usize = 64 << 10;
 /// Longest time in which one of several addresses of a host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is asked of a server.
+#[derive(Debug, Clone, Copy)]
+enum Ask<'a> {
+    /// A page, or these bytes of it.
+    Get(Option<&'a Range<u64>>),
+    /// A call with headers and a body.
+    Post(&'a [(&'a str, &'a str)], &'a str),
+}
 
 type Answer<'a> =
     Pin<Box<dyn Future<Output = Result<hyper::Response<Incoming>, HttpError>> + Send + 'a>>;
@@ -73,7 +82,7 @@ impl HttpClient {
     ) -> Result<Response, HttpError> {
         let (mut url, mut redirects) = (url.clone(), 0);
         loop {
-            let response = self.request(&url, bytes.as_ref()).await?;
+            let response = self.request(&url, Ask::Get(bytes.as_ref())).await?;
             let host = url.authority();
             if !response.status().is_redirection() {
                 return Ok(Response::new(response, host));
@@ -93,13 +102,28 @@ impl HttpClient {
         }
     }
 
+    /// Sends `body` to `url` with these headers beside those of every request. Redirects are not followed. Returns
+    /// the response with any status; limits of time are those of [`Self::get`].
+    ///
+    /// # Errors
+    /// [`HttpError`], if there is no response.
+    pub async fn post(
+        &self,
+        url: &HttpUrl,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Response, HttpError> {
+        let response = self.request(url, Ask::Post(headers, body)).await?;
+        Ok(Response::new(response, url.authority()))
+    }
+
     /// Its future is boxed so that the code of HTTP and TLS is in this crate alone, and not once more in each
     /// crate that asks servers.
-    fn request<'a>(&'a self, url: &'a HttpUrl, bytes: Option<&'a Range<u64>>) -> Answer<'a> {
+    fn request<'a>(&'a self, url: &'a HttpUrl, ask: Ask<'a>) -> Answer<'a> {
         Box::pin(async move {
             let stream = connect(url).await?;
             if !url.is_secure {
-                return send(stream, url, bytes).await;
+                return send(stream, url, ask).await;
             }
             let tls_error = |error: io::Error| HttpError::Tls {
                 host: url.authority(),
@@ -113,7 +137,7 @@ impl HttpClient {
             let config = self.inner.tls.get_or_try_init(|| self.config()).await;
             let connector = TlsConnector::from(Arc::clone(config.map_err(tls_error)?));
             let stream = connector.connect(name, stream).await.map_err(tls_error)?;
-            send(stream, url, bytes).await
+            send(stream, url, ask).await
         })
     }
 
@@ -154,28 +178,42 @@ async fn within<T>(limit: Duration, job: impl Future<Output = io::Result<T>>) ->
     done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Sends the request for a page.
+/// Sends a request.
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     url: &HttpUrl,
-    bytes: Option<&Range<u64>>,
+    ask: Ask<'_>,
 ) -> Result<hyper::Response<Incoming>, HttpError> {
     let failed = |error: &dyn std::fmt::Display| HttpError::Protocol {
         host: url.authority(),
         error: error.to_string(),
     };
-    let mut request = Request::get(&url.path)
+    let mut request = match ask {
+        Ask::Get(_) => Request::get(&url.path),
+        Ask::Post(..) => Request::post(&url.path),
+    };
+    request = request
         .header(HOST, url.host_header())
         .header(USER_AGENT, concat!("hawser/", env!("CARGO_PKG_VERSION")))
         .header(ACCEPT, "*/*")
         .header(ACCEPT_ENCODING, "identity")
         .header(CONNECTION, "close");
-    if let Some(bytes) = bytes {
-        let last = bytes.end.saturating_sub(1);
-        request = request.header(RANGE, format!("bytes={}-{last}", bytes.start));
+    let mut content = Bytes::new();
+    match ask {
+        Ask::Get(None) => {}
+        Ask::Get(Some(bytes)) => {
+            let last = bytes.end.saturating_sub(1);
+            request = request.header(RANGE, format!("bytes={}-{last}", bytes.start));
+        }
+        Ask::Post(headers, body) => {
+            content = Bytes::copy_from_slice(body.as_bytes());
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+        }
     }
     let request = request
-        .body(Empty::<Bytes>::new())
+        .body(Full::new(content))
         .map_err(|error| failed(&error))?;
     let mut builder = http1::Builder::new();
     let handshake = builder

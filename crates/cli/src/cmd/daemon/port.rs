@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub struct PortArgs {
-    /// Have the gateway of this network map the port of IP peers, by NAT-PMP
+    /// Have the gateway of this network map the port of IP peers, by NAT-PMP or UPnP
     ///
     /// So that peers can connect through a router that translates addresses. For TCP and UDP, until the
     /// daemon ends. The gateway is that of the default route, unless one is named: IP or IP:PORT.
