@@ -258,24 +258,37 @@ impl Export<'_> {
     /// Reads the keys, and makes those that are missing. Returns how many ASes have new ones.
     fn keys(&mut self, now: u64) -> Result<(Keys, usize), ExportError> {
         let (pki, network) = (self.folder.join(PKI), &self.plan.network);
-        let roles = keys::roles(network);
+        let (roles, before) = (keys::roles(network), self.index.roles.clone());
         if !keys::are_due(self.index.keys_made, now)
-            && let Need::Some(change) = keys::need(&self.index.roles, network)
+            && let Need::Some(change) = keys::need(&before, network)
             && pki.exists()
         {
+            for isd in &change.roles {
+                Keys::check_roles(&pki, network, *isd)?;
+            }
+            let certified = Keys::certified(&pki, network);
             for isd_as in &change.new {
                 Keys::enroll(&pki, network, *isd_as, now)?;
             }
             for (isd, core) in &change.core {
                 Keys::set_core(&pki, *isd, core, now)?;
             }
+            if !change.roles.is_empty() {
+                // Of keys that were changed half-way, none is used: all are made anew then.
+                self.index.roles.clear();
+                self.write_index()?;
+            }
+            for isd in &change.roles {
+                Keys::set_roles(&pki, network, *isd, now)?;
+            }
             if let Some(keys) = Keys::read(&pki, network)? {
-                let gone = self.index.roles.keys();
-                for isd_as in gone.filter(|one| !roles.contains_key(one)) {
-                    Keys::retire(&pki, *isd_as)?;
+                for isd_as in before.keys().filter(|one| !roles.contains_key(one)) {
+                    let has_roles = change.roles.contains(&isd_as.isd().to_u16());
+                    Keys::retire(&pki, *isd_as, has_roles)?;
                 }
                 self.index.roles = roles;
-                return Ok((keys, change.new.len()));
+                let both = certified.iter().zip(Keys::certified(&pki, network));
+                return Ok((keys, both.filter(|(before, now)| *before != now).count()));
             }
         }
         tree::create(self.folder)?;

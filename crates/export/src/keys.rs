@@ -1,7 +1,7 @@
 //! The keys, certificates and TRCs of all ASes of an export, in the folder `pki` that stays on the machine
 //! which exports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hawser_topology::{As, IsdAsn, Network, as_folder};
-use hawser_trust::{AsRole, IssueError, Issuer, WriteError, master_key};
+use hawser_trust::{AsRole, IssueError, Issuer, RoleFolders, WriteError, master_key};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -46,9 +46,9 @@ impl Role {
         }
     }
 
-    /// Whether the AS was given a role in the TRC that takes keys.
+    /// Whether the AS was given a role but being core, or the issuer of its certificate.
     fn is_named(&self) -> bool {
-        self.voting || self.authoritative || self.issuing
+        self.voting || self.authoritative || self.issuing || self.cert_issuer.is_some()
     }
 
     /// The role as a TRC of other core ASes leaves it.
@@ -85,30 +85,45 @@ pub(crate) struct Change {
     pub new: Vec<IsdAsn>,
     /// ISDs that get another TRC, each with its core ASes.
     pub core: BTreeMap<u16, Vec<IsdAsn>>,
+    /// ISDs that get another TRC with all roles of the network: not only core ASes are others.
+    pub roles: BTreeSet<u16>,
 }
 
-/// Which keys a network needs beside those that were made for `before`. ASes come and go, and core ASes
-/// change, unless their ISD comes or goes with them; for other voters or authorities, all keys are made anew.
+/// Which keys a network needs beside those that were made for `before`. ASes come and go and get other roles,
+/// unless their ISD comes or goes with them: then all keys are made anew.
 pub(crate) fn need(before: &Roles, network: &Network) -> Need {
     let now = roles(network);
-    let stays = |(isd_as, role): (&IsdAsn, &Role)| match now.get(isd_as) {
-        Some(now) => now.apart_from_core() == role.apart_from_core(),
-        None => !role.is_named(),
-    };
-    let comes = |(isd_as, role): (&IsdAsn, &Role)| before.contains_key(isd_as) || !role.is_named();
+    let (named_before, named) = (named(before), named(&now));
     let (core_before, core) = (core(before), core(&now));
     let has_same_isds = core_before.keys().eq(core.keys());
     // That an ISD has no core AS is said when all keys are made.
     let has_core = core.values().all(|ases| !ases.is_empty());
-    if !(has_same_isds && has_core && before.iter().all(stays) && now.iter().all(comes)) {
+    if !(has_same_isds && has_core) {
         return Need::All;
     }
     let new = now.into_keys().filter(|one| !before.contains_key(one));
-    let differs = |(isd, ases): &(u16, Vec<IsdAsn>)| core_before.get(isd) != Some(ases);
+    let isds = core.keys().copied();
+    let roles: BTreeSet<u16> = isds
+        .filter(|isd| named_before.get(isd) != named.get(isd))
+        .collect();
+    let differs = |(isd, ases): &(u16, Vec<IsdAsn>)| {
+        core_before.get(isd) != Some(ases) && !roles.contains(isd)
+    };
     Need::Some(Change {
         new: new.collect(),
         core: core.into_iter().filter(differs).collect(),
+        roles,
     })
+}
+
+/// The ASes of each ISD that were given roles but being core.
+fn named(roles: &Roles) -> BTreeMap<u16, Roles> {
+    let mut named: BTreeMap<u16, Roles> = BTreeMap::new();
+    for (isd_as, role) in roles.iter().filter(|(_, role)| role.is_named()) {
+        let of_isd = named.entry(isd_as.isd().to_u16()).or_default();
+        of_isd.insert(*isd_as, role.apart_from_core());
+    }
+    named
 }
 
 /// The core ASes of each ISD.
@@ -162,10 +177,48 @@ impl Keys {
         Ok(())
     }
 
+    /// Checks that [`Self::set_roles`] finds the voters and issuers that it needs.
+    pub fn check_roles(folder: &Path, network: &Network, isd: u16) -> Result<(), ExportError> {
+        let all = folders(folder, "")?;
+        let folders = RoleFolders {
+            all: &all,
+            voters: &[],
+        };
+        Ok(hawser_trust::check_roles(&roles_of(network, isd), folders)?)
+    }
+
+    /// Gives the ASes of an ISD the roles that they have in the network, with keys and certificates for these. All
+    /// ASes get the ISD's next TRC.
+    pub fn set_roles(
+        folder: &Path,
+        network: &Network,
+        isd: u16,
+        now: u64,
+    ) -> Result<(), ExportError> {
+        let all = folders(folder, "")?;
+        let folders = RoleFolders {
+            all: &all,
+            voters: &[],
+        };
+        let of = |isd_as| folder.join(as_folder(isd_as));
+        hawser_trust::set_roles(&roles_of(network, isd), of, folders, now)?;
+        Ok(())
+    }
+
+    /// The key of the certificate that each AS of the network has.
+    pub fn certified(folder: &Path, network: &Network) -> Vec<Option<Vec<u8>>> {
+        let key = |as_: &As| folder.join(as_folder(as_.isd_as)).join(CERTIFIED_KEY);
+        let ases = network.ases.iter();
+        ases.map(|as_| fs::read(key(as_)).ok()).collect()
+    }
+
     /// Removes the keys of an AS that is no longer in the network, unless it votes or issues certificates: its
-    /// ISD needs these for the next TRC.
-    pub fn retire(folder: &Path, isd_as: IsdAsn) -> Result<(), ExportError> {
+    /// ISD needs these for the next TRC. It does not if that `has_roles` of the network.
+    pub fn retire(folder: &Path, isd_as: IsdAsn, has_roles: bool) -> Result<(), ExportError> {
         let of_as = folder.join(as_folder(isd_as));
+        if has_roles {
+            return forget(&of_as);
+        }
         let has_role = of_as.join(AUTHORITY).exists() || of_as.join(VOTER).exists();
         if has_role { Ok(()) } else { forget(&of_as) }
     }
@@ -262,6 +315,8 @@ impl Keys {
 
 /// The folders of an AS whose files it gets.
 const PARTS: [&str; 3] = ["keys", "certs", "crypto/as"];
+/// The key of an AS's certificate.
+const CERTIFIED_KEY: &str = "crypto/as/cp-as.key";
 /// The keys of a certification authority, and of a voter.
 const AUTHORITY: &str = "crypto/ca/cp-ca.key";
 const VOTER: &str = "crypto/voting/sensitive-voting.key";
@@ -311,6 +366,12 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         .mode(hawser_file::PRIVATE);
     let written = file.open(path).and_then(|mut file| file.write_all(bytes));
     written.map_err(failed(path))
+}
+
+fn roles_of(network: &Network, isd: u16) -> Vec<AsRole> {
+    let ases = network.ases.iter();
+    let ases = ases.filter(|as_| as_.isd_as.isd().to_u16() == isd);
+    ases.map(role).collect()
 }
 
 fn role(as_: &As) -> AsRole {
@@ -366,15 +427,25 @@ mod tests {
             ..Change::default()
         };
         assert_eq!(need_of(come), Need::Some(change));
-        let Need::Some(Change { new, core }) = need_of(|network| network.ases[0].core = true)
+        let Need::Some(Change { new, core, .. }) = need_of(|network| network.ases[0].core = true)
         else {
             panic!("all keys are made");
         };
         assert_eq!((new.len(), core.len()), (0, 1));
         assert!(core[&1].contains(&network.ases[0].isd_as));
+        let with_roles = Change {
+            roles: [1].into(),
+            ..Change::default()
+        };
+        assert_eq!(
+            need_of(|network| {
+                network.ases[0].core = true;
+                network.ases[0].voting = true;
+            }),
+            Need::Some(with_roles)
+        );
         for change in [
             (|network| network.ases.retain(|as_| !as_.core)) as fn(&mut Network),
-            |network| network.ases[0].voting = true,
             |network| network.ases[0].isd_as = "2-ff00:0:99".parse().unwrap(),
         ] {
             assert_eq!(need_of(change), Need::All);

@@ -29,7 +29,7 @@ pub use self::chain::Chain;
 pub use self::error::{ParseError, SignError};
 pub use self::issuer::{IssueError, Issuer};
 pub use self::key::master_key;
-pub use self::roles::{RoleFolders, set_roles};
+pub use self::roles::{RoleFolders, check_roles, set_roles};
 pub use self::segment::SegmentVerifyError;
 pub use self::signer::Signer;
 pub use self::store::{ChainQuery, LoadError, Store};

@@ -16,7 +16,7 @@ use crate::issuer::{IssueError, Issuer};
 use crate::key::Key;
 use crate::store::{LoadError, read};
 use crate::trc::Trc;
-use crate::update::{Next, certificate, complete, holder, newest, voters};
+use crate::update::{Next, Voter, certificate, complete, holder, newest, voters};
 use crate::write::{self, AsRole, DAY, EARLY, Isd, TRC_LIFETIME, WriteError, file, isd};
 
 /// Least remaining lifetime of certificates of an authority that are kept.
@@ -62,14 +62,9 @@ pub fn set_roles(
     folders: RoleFolders<'_>,
     now: u64,
 ) -> Result<Option<PathBuf>, IssueError> {
-    let Some(first) = roles.first() else {
+    let Some((isd, before, votes)) = prepare(roles, folders)? else {
         return Ok(None);
     };
-    let number = isd(first.isd_as);
-    let isd = Isd::new(number, roles)?;
-    isd.check_issuers()?;
-    let before = newest(number, folders.all)?;
-    let votes = voters(&before, folders.all.iter().chain(folders.voters))?;
     let keys = Keys {
         folder: &folder,
         before: &before,
@@ -136,6 +131,31 @@ pub fn set_roles(
         }
     }
     Ok(path)
+}
+
+/// Checks that [`set_roles`] finds the voters and issuers that it needs, before anything is changed.
+///
+/// # Errors
+/// As [`set_roles`] for these.
+pub fn check_roles(roles: &[AsRole], folders: RoleFolders<'_>) -> Result<(), IssueError> {
+    prepare(roles, folders).map(drop)
+}
+
+/// The ISD with its roles filled in, its newest TRC, and the voters of that whose keys are there. `None` for an
+/// ISD without ASes.
+fn prepare(
+    roles: &[AsRole],
+    folders: RoleFolders<'_>,
+) -> Result<Option<(Isd, Trc, Vec<Voter>)>, IssueError> {
+    let Some(first) = roles.first() else {
+        return Ok(None);
+    };
+    let number = isd(first.isd_as);
+    let isd = Isd::new(number, roles)?;
+    isd.check_issuers()?;
+    let before = newest(number, folders.all)?;
+    let votes = voters(&before, folders.all.iter().chain(folders.voters))?;
+    Ok(Some((isd, before, votes)))
 }
 
 impl Next<'_> {

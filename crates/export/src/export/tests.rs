@@ -296,6 +296,59 @@ fn other_core_ases_have_the_next_trc_and_keys_stay() {
 }
 
 #[test]
+fn ases_get_other_roles_by_another_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let mut network = Network::ready("fig9").unwrap();
+    let export = |network: &Network, now| export(network, &options(Target::Kubernetes), path, now);
+    let begin = now();
+    export(&network, begin).unwrap();
+    let files = |isd_as: IsdAsn| {
+        let bundle = Bundle::unpack(&archive(path, isd_as)).unwrap();
+        let names = [
+            "crypto/as/cp-as.key",
+            "keys/master0.key",
+            "certs/ISD1-B1-S2.trc",
+        ];
+        names.map(|name| bundle.get(name).map(<[u8]>::to_vec))
+    };
+    let before: Vec<_> = network.ases.iter().map(|as_| files(as_.isd_as)).collect();
+    // Voters alone take no new certificates.
+    let leaf = network.ases.iter().position(|as_| !as_.core).unwrap();
+    network.ases[leaf].voting = true;
+    assert_eq!(export(&network, begin + 1).unwrap().new_keys, 0);
+    for (as_, before) in network.ases.iter().zip(&before) {
+        let now = files(as_.isd_as);
+        assert_eq!(now[..2], before[..2]);
+        assert!(before[2].is_none() && now[2].is_some());
+    }
+    assert_eq!(export(&network, begin + 2).unwrap().written, 0);
+    // With another authority all ASes get its certificates, but keep their other keys.
+    network.ases[leaf].issuing = true;
+    let changed = export(&network, begin + 3).unwrap();
+    assert_eq!(changed.new_keys, network.ases.len());
+    for (as_, before) in network.ases.iter().zip(&before) {
+        let now = files(as_.isd_as);
+        assert!(now[0] != before[0] && now[1] == before[1]);
+        let of_as = path.join(PKI).join(as_folder(as_.isd_as));
+        let store = hawser_trust::Store::load(&of_as.join("certs")).unwrap();
+        hawser_trust::Signer::load(&of_as, &store).unwrap();
+        assert_eq!(store.newest(1).unwrap().id().serial, 3);
+    }
+    // An issuer that issues none is said, and nothing is changed.
+    let mut wrong = network.clone();
+    let core = wrong.ases.iter().position(|as_| as_.core).unwrap();
+    let named = wrong.ases[core].isd_as;
+    let other = (0..wrong.ases.len())
+        .find(|at| *at != leaf && *at != core)
+        .unwrap();
+    wrong.ases[other].cert_issuer = Some(named);
+    let error = export(&wrong, begin + 4).unwrap_err().to_string();
+    assert!(error.contains("issues none in its ISD"), "{error}");
+    assert_eq!(export(&network, begin + 5).unwrap().written, 0);
+}
+
+#[test]
 fn what_is_wrong_is_refused_before_anything_is_written() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("out");

@@ -214,7 +214,15 @@ fn what_cannot_be_is_refused_before_anything_changes() {
         matches!(error, IssueError::Write(WriteError::NoCore(1))),
         "{error}"
     );
+    let folders = [isd.of(ia(0))];
+    let folders = RoleFolders {
+        all: &folders,
+        voters: &[],
+    };
+    assert!(check_roles(&roles, folders).is_err() && check_roles(&none, folders).is_err());
+    check_roles(&plain(1), folders).unwrap();
     fs::remove_file(isd.of(ia(0)).join("crypto/voting/sensitive-voting.key")).unwrap();
+    assert!(check_roles(&plain(1), folders).is_err());
     let error = isd.set(&plain(1)).unwrap_err();
     assert!(matches!(error, IssueError::TooFewVoters { .. }), "{error}");
     assert_eq!(isd.trc().id(), id);
