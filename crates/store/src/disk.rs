@@ -264,12 +264,7 @@ impl<R: Ranges> Worker<R> {
         Ok(DiskEvent::Checked { range, is_right })
     }
 
-    fn digest(
-        &mut self,
-        range: u32,
-        block: u64,
-        bytes: u64,
-    ) -> DiskEvent<Hash<R>> {
+    fn digest(&mut self, range: u32, block: u64, bytes: u64) -> DiskEvent<Hash<R>> {
         // What uses the digests does without them; what a range is worth is decided when it is checked.
         let digests = self.digests(range, block, bytes).unwrap_or_else(|error| {
             tracing::warn!(range, %error, "the blocks of a range cannot be hashed");
@@ -278,12 +273,7 @@ impl<R: Ranges> Worker<R> {
         DiskEvent::Digests { range, digests }
     }
 
-    fn digests(
-        &mut self,
-        range: u32,
-        block: u64,
-        bytes: u64,
-    ) -> Result<Vec<Hash<R>>, StoreError> {
+    fn digests(&mut self, range: u32, block: u64, bytes: u64) -> Result<Vec<Hash<R>>, StoreError> {
         let mut left = self.ranges.range(range);
         left.end = left.end.min(left.start.saturating_add(bytes));
         let mut digests = Vec::new();

@@ -1,7 +1,6 @@
 //! Exported networks run, each AS in a network namespace in place of a container: what containerlab and
 //! Kubernetes would do with the files is done by hand.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
@@ -167,7 +166,7 @@ fn pods_find_their_neighbours_also_after_these_moved() {
             machine.ip(&format!("link set eth0 mtu {device}"));
         }
         eventually("the paths take what the device takes", || {
-            announced(a, B) == [fits].into() && announced(b, A) == [fits].into()
+            a.mtus(B) == [fits].into() && b.mtus(A) == [fits].into()
         });
         let ping = |size: u64| {
             let (host, size) = (format!("{B},127.0.0.1"), size.to_string());
@@ -197,21 +196,11 @@ fn pods_find_their_neighbours_also_after_these_moved() {
         .wait_for("the neighbour moved", moved);
     a.assert_reaches(B);
     eventually("the paths take what the new route takes", || {
-        announced(a, B) == [1322].into()
+        a.mtus(B) == [1322].into()
     });
     // Hosts of an AS had their daemon while its neighbour moved.
     assert_eq!(a.control(), control);
 }
-
-/// The MTUs of the paths to an AS.
-fn announced(machine: &Machine, to: &str) -> BTreeSet<u64> {
-    let output = machine.hawser(&["paths", to, "--json", "--no-probe"]);
-    let listing: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let paths = listing["paths"].as_array();
-    let mtus = paths.into_iter().flatten();
-    mtus.filter_map(|path| path["mtu"].as_u64()).collect()
-}
-
 #[test]
 fn an_archive_says_where_its_links_lead_before_addresses_are_known() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! Machines of an exported network: each AS in a network namespace of its own.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -120,6 +121,15 @@ impl Machine {
         let host = format!("{to},127.0.0.1");
         let output = self.hawser(&["ping", &host, "-c", "3", "--interval", "100ms"]);
         assert!(output.status.success(), "to {to}: {output:?}");
+    }
+
+    /// The MTUs of the paths to an AS.
+    pub fn mtus(&self, to: &str) -> BTreeSet<u64> {
+        let output = self.hawser(&["paths", to, "--json", "--no-probe"]);
+        let listing: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let paths = listing["paths"].as_array();
+        let mtus = paths.into_iter().flatten();
+        mtus.filter_map(|path| path["mtu"].as_u64()).collect()
     }
 
     pub fn pid(&self) -> u32 {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::site::{Site, set_address, wait_changed};
 use crate::machine::{can_run, end_pings};
+use crate::support::eventually;
 
 const POINT: &str = "1-ff00:0:110";
 const MOVES: &str = "1-ff00:0:111";
@@ -72,5 +73,14 @@ fn a_machine_with_another_address_is_found_by_its_neighbours() {
     set_address(&moves, 11, 3);
     site.join(&mut moves, &archives[1], &["--address", "auto"]);
     moves.wait_ready();
+    moves.assert_reaches(STAYS);
+
+    // What carries its link takes less, which an AS behind the next one hears by its segments.
+    for (device, fits) in [(1400, 1372), (1500, 1472)] {
+        moves.ip(&format!("link set eth0 mtu {device}"));
+        eventually("paths over the link take what carries it", || {
+            stays.mtus(MOVES) == [fits].into() && moves.mtus(STAYS) == [fits].into()
+        });
+    }
     moves.assert_reaches(STAYS);
 }
