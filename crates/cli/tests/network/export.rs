@@ -201,6 +201,7 @@ fn pods_find_their_neighbours_also_after_these_moved() {
     // Hosts of an AS had their daemon while its neighbour moved.
     assert_eq!(a.control(), control);
 }
+
 #[test]
 fn an_archive_says_where_its_links_lead_before_addresses_are_known() {
     let folder = tempfile::tempdir().unwrap();
