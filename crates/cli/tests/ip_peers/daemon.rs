@@ -12,6 +12,8 @@ use super::*;
 mod automation;
 #[path = "daemon/discovery.rs"]
 mod discovery;
+#[path = "daemon/kills.rs"]
+mod kills;
 
 /// A relay between a download and a seeder, which lets a number of bytes of the seeder pass.
 struct Relay {
