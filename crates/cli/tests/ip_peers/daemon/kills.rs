@@ -24,7 +24,9 @@ fn verified(files: &Files, hash: &str) -> u64 {
     let list = object(files, &["list"]);
     let torrents = list["torrents"].as_array().unwrap();
     let torrent = torrents.iter().find(|it| it["info_hash"] == hash);
-    torrent.unwrap()["content"]["verified_bytes"].as_u64().unwrap()
+    torrent.unwrap()["content"]["verified_bytes"]
+        .as_u64()
+        .unwrap()
 }
 
 #[test]
@@ -68,7 +70,10 @@ fn random_kills_lose_nothing_verified_and_no_torrent() {
                 break;
             }
             let late = Instant::now() >= deadline;
-            assert!(!late, "in round {round}, {after} of {before} bytes are left");
+            assert!(
+                !late,
+                "in round {round}, {after} of {before} bytes are left"
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }
