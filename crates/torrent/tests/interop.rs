@@ -9,6 +9,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "interop/block_hashes.rs"]
+mod block_hashes;
 mod clients;
 mod web_server;
 

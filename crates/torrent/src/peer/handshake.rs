@@ -132,7 +132,8 @@ async fn handshakes(
         peer_id: theirs.peer_id,
         extended: theirs.extended,
         dht: theirs.dht && shared.ours.dht,
-        version_two: theirs.version_two,
+        // The bit is for hybrids; libtorrent, which answers with the hash of version 2, does not set it then.
+        version_two: theirs.version_two || shared.info_hashes.get(1) == Some(&theirs.info_hash),
         introduced,
         interested,
         offered,
