@@ -50,6 +50,8 @@ mod resolve;
 mod seed;
 mod selection;
 mod session;
+#[cfg(test)]
+mod simulation;
 mod source;
 mod super_seeding;
 mod swarm;

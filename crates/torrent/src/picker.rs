@@ -8,7 +8,9 @@
 //! endgame.
 
 mod begun;
+mod claims;
 mod conn;
+mod picking;
 mod piece;
 mod rarity;
 mod run;
@@ -20,10 +22,11 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use self::begun::Begun;
+use self::claims::Claims;
 use self::conn::{Asked, Conn, Expected};
 use self::piece::{Block, BlockRef};
 pub(crate) use self::piece::{ConnId, GroupId};
-use self::rarity::{Choice, Rarity};
+use self::rarity::Rarity;
 use crate::bitfield::Bitfield;
 use crate::pieces::Pieces;
 use crate::wanted::{Padding, Wanted};
@@ -43,6 +46,7 @@ pub(crate) struct Picker {
     /// Blocks of wanted pieces not begun, without padding.
     untouched: u64,
     begun: Begun,
+    claims: Claims,
     conns: HashMap<ConnId, Conn>,
     rng: fastrand::Rng,
     /// Blocks that arrived again, as they were requested over another connection although the first
@@ -100,6 +104,7 @@ impl Picker {
             padding,
             untouched: 0,
             begun: Begun::default(),
+            claims: Claims::default(),
             conns: HashMap::new(),
             rng: fastrand::Rng::with_seed(seed),
             repeated: 0,
@@ -129,9 +134,31 @@ impl Picker {
         self.conns.insert(conn, known);
     }
 
+    /// Sets the id by which peers know this side.
+    pub fn set_own_id(&mut self, own: u64) {
+        self.claims.set_own(own);
+    }
+
+    /// Sets the id of the peer of a connection that has just been added.
+    pub fn set_id(&mut self, conn: ConnId, id: u64) {
+        if let Some(known) = self.conns.get_mut(&conn) {
+            known.is_peer = true;
+            if !known.has.is_full() {
+                self.claims.join(conn, id);
+            }
+        }
+    }
+
+    /// Takes note of what has happened since the last call; to be called about every 50 ms.
+    pub fn review(&mut self, now: Instant) {
+        let left = self.rarity.unavailable() as u64 * u64::from(self.pieces.length);
+        self.claims.review(left, now);
+    }
+
     /// Removes a connection; the blocks requested over it are free again.
     pub fn remove_conn(&mut self, conn: ConnId) {
         self.release(conn);
+        self.claims.leave(conn);
         let Some(gone) = self.conns.remove(&conn) else {
             return;
         };
@@ -174,23 +201,37 @@ impl Picker {
         }
         known.has = has;
         known.exhausted = false;
+        if known.has.is_full() {
+            self.claims.leave(conn);
+        }
         lost
     }
 
-    /// Adds a piece that the peer has.
-    pub fn add_has(&mut self, conn: ConnId, piece: u32) {
+    /// Adds a piece that the peer has. Returns requests to be cancelled: blocks of it that others have now.
+    pub fn add_has(&mut self, conn: ConnId, piece: u32) -> Vec<Placed> {
         let Some(known) = self.conns.get_mut(&conn) else {
-            return;
+            return Vec::new();
         };
         if !known.has.set(piece) {
-            return;
+            return Vec::new();
         }
         known.exhausted = false;
         if known.counted {
+            if self.rarity.availability(piece) == 0 && !self.verified.has(piece) {
+                self.claims.is_first(conn);
+            }
             self.rarity.add(piece, &self.wanted);
         }
         if !self.verified.has(piece) && self.wanted.has(piece) {
             known.wanted += 1;
+        }
+        let is_counted = known.counted;
+        if known.has.is_full() {
+            self.claims.leave(conn);
+        }
+        match is_counted && self.begun.contains(piece) {
+            true => self.spare_seeders(piece),
+            false => Vec::new(),
         }
     }
 
@@ -236,82 +277,6 @@ impl Picker {
     /// meanwhile shows only how late it is.
     pub fn is_late(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|c| c.is_late)
-    }
-
-    /// Chooses up to `most` blocks to request over `conn`, and counts them as requested. Blocks
-    /// requested over stalled connections come last: those may recover and deliver them.
-    pub fn pick(&mut self, conn: ConnId, most: usize) -> Picked {
-        let mut picked = Picked::default();
-        if !self.is_interesting(conn) {
-            return picked;
-        }
-        while picked.requests.len() < most {
-            let Some(known) = self.conns.get_mut(&conn) else {
-                break;
-            };
-            let open = self.begun.first_open(&known.has, known.group, &self.wanted);
-            let above = open.map(|open| self.wanted.rank(open));
-            let may_begin = match above {
-                None => !known.exhausted,
-                Some(_) => !known.exhausted && !self.wanted.is_uniform(),
-            };
-            let choice = Choice {
-                has: &known.has,
-                counted: known.counted,
-                is_first: self.verified.is_empty(),
-            };
-            let rng = &mut self.rng;
-            let new = may_begin.then(|| self.rarity.choose(choice, &self.wanted, above, rng));
-            let piece = match (new.flatten(), open) {
-                (Some(new), _) => {
-                    self.begin(new);
-                    new
-                }
-                (None, Some(open)) => open,
-                (None, None) => {
-                    known.exhausted = true;
-                    break;
-                }
-            };
-            let Some(known) = self.conns.get_mut(&conn) else {
-                break;
-            };
-            while picked.requests.len() < most
-                && let Some(block) = self.begun.take(piece, conn, known.group)
-            {
-                let request = request(self.pieces, &self.padding, (piece, block));
-                known.ask((piece, block), request.length);
-                picked.requests.push(request);
-            }
-        }
-        self.pick_suspended(conn, most, &mut picked);
-        picked
-    }
-
-    /// Begins a wanted piece.
-    fn begin(&mut self, piece: u32) {
-        self.rarity.remove(piece, &self.wanted);
-        let size = self.pieces.size(piece);
-        let padding = self.padding.blocks(self.pieces, piece);
-        self.untouched -= u64::from(size.div_ceil(BLOCK)) - padding.len() as u64;
-        self.begun.begin(piece, size, &padding);
-    }
-
-    /// Adds blocks requested over stalled connections to `picked`, up to `most` in all.
-    fn pick_suspended(&mut self, conn: ConnId, most: usize, picked: &mut Picked) {
-        while picked.requests.len() < most
-            && let Some(known) = self.conns.get(&conn)
-            && let Some(piece) = self.begun.first_suspended(&known.has, known.group)
-            && let Some((block, holder)) = self.begun.take_suspended(piece, conn, known.group)
-        {
-            let block = (piece, block);
-            let request = request(self.pieces, &self.padding, block);
-            picked.cancel.extend(self.withdraw(holder, block));
-            picked.requests.push(request);
-            if let Some(known) = self.conns.get_mut(&conn) {
-                known.ask(block, request.length);
-            }
-        }
     }
 
     /// Chooses a block requested over another connection and counts it as requested over `conn`
@@ -365,6 +330,7 @@ impl Picker {
             None if known.late.contains(&block) => (0, false),
             None => return Arrival::Surplus,
         };
+        self.claims.received(!known.counted, arrived.length);
         let is_answered_probe = known.probe == Some(block);
         let group = known.group;
         let Some((state, complete)) = self.begun.receive(block, group, !expected) else {

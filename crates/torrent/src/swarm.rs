@@ -153,7 +153,8 @@ impl<T: Transport> Swarm<T> {
         let files = FileTally::new(&metainfo);
         let (pieces, padding) = (metainfo.pieces, Padding::of(&metainfo));
         let (wanted, seed) = (Wanted::of(&Selection::all(), &metainfo), fastrand::u64(..));
-        let picker = Picker::of(pieces, verified, wanted, padding, seed);
+        let mut picker = Picker::of(pieces, verified, wanted, padding, seed);
+        picker.set_own_id(shared.ours.peer_id.short());
         let mut swarm = Self {
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
@@ -413,8 +414,8 @@ impl<T: Transport> Swarm<T> {
         let connection = Arc::clone(&session.connection);
         let (messages, outbox) = mpsc::unbounded_channel();
         let serving = Serving::new(self.is_multipath(from), session.extended);
-        let id = session.peer_id;
-        let mut conn = Conn::new(connection, dialed, group, id, serving, messages, now);
+        let peer_id = session.peer_id;
+        let mut conn = Conn::new(connection, dialed, group, peer_id, serving, messages, now);
         conn.wants.interested = session.interested;
         // A torrent of version 2 alone is known to none but those that understand it.
         conn.theirs.version_two = session.version_two || self.metainfo.version() == Version::Two;
@@ -431,6 +432,7 @@ impl<T: Transport> Swarm<T> {
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);
         self.fetching.picker.add_conn(id, group);
+        self.fetching.picker.set_id(id, peer_id.short());
         self.begin_choking(id);
         self.greet(id, now);
         self.tally.connections += 1;

@@ -94,6 +94,11 @@ impl Wanted {
         self.is_uniform
     }
 
+    /// Whether all wanted pieces have the same rank, and the rarest come first.
+    pub fn is_rarest_first(&self) -> bool {
+        self.is_uniform && self.order == PieceOrder::RarestFirst
+    }
+
     /// The order of pieces of one priority.
     pub fn order(&self) -> PieceOrder {
         self.order

@@ -44,6 +44,12 @@ const PROGRAMS: [(&str, &str); 9] = [
 pub struct PeerId(pub [u8; 20]);
 
 impl PeerId {
+    /// Its last 8 bytes, which are random in all programs.
+    pub fn short(&self) -> u64 {
+        let tail = self.0.iter().rev().take(8);
+        tail.fold(0, |short, byte| short << 8 | u64::from(*byte))
+    }
+
     /// A new id: `-HW` and the version, then random bytes (BEP 20).
     pub fn random() -> Self {
         let mut id = *b"-HW0100-............";

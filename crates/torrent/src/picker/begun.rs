@@ -87,6 +87,18 @@ impl Begun {
         }
     }
 
+    /// The first of the pieces in `has` for which `which` is true, and of which a peer of `group` may send a free
+    /// block.
+    pub fn first_open_of(
+        &self,
+        has: &Bitfield,
+        group: GroupId,
+        which: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let mut open = self.open.iter().copied();
+        open.find(|number| has.has(*number) && which(*number) && self.is_open_to(*number, group))
+    }
+
     /// The numbers of the pieces of which a block is missing, and that are not wanted.
     pub fn unwanted(&self, wanted: &Wanted) -> HashSet<u32> {
         let pieces = self.pieces.iter();

@@ -27,6 +27,8 @@ pub(super) struct Conn {
     /// Whether its pieces are counted in [`Rarity`](super::rarity::Rarity): not if its first
     /// bitfield was full.
     pub counted: bool,
+    /// Whether it is a peer whose id is known, not a web seed.
+    pub is_peer: bool,
     /// Pieces it has that are not verified here.
     pub wanted: u32,
     /// Whether each of its pieces is begun, so that looking for another one is useless.
@@ -98,6 +100,7 @@ impl Conn {
             group,
             has: Bitfield::empty(pieces),
             counted: true,
+            is_peer: false,
             wanted: 0,
             exhausted: false,
             asked: VecDeque::new(),
@@ -110,6 +113,11 @@ impl Conn {
             requested_bytes: 0,
             received_bytes: 0,
         }
+    }
+
+    /// Whether it is a peer that has had every piece from the beginning.
+    pub fn is_seeder(&self) -> bool {
+        self.is_peer && !self.counted
     }
 
     /// Adds a requested block of `bytes` bytes.

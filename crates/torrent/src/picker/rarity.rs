@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::claims::Claims;
 use crate::bitfield::Bitfield;
 use crate::selection::{PieceOrder, Priority};
 use crate::wanted::{Rank, WINDOW, Wanted};
@@ -40,6 +41,19 @@ pub(super) struct Choice<'a> {
     /// Whether no piece is complete yet: until then, speed counts more than rarity (random first
     /// piece, as is common practice with BEP 3).
     pub is_first: bool,
+    /// How leechers share pieces out; `None` if that does not matter for this peer.
+    pub claims: Option<&'a Claims>,
+}
+
+impl Choice<'_> {
+    /// The piece to begin among `pieces`, which come in the order of preference.
+    fn first(&self, pieces: impl Iterator<Item = u32>) -> Option<u32> {
+        let mut suitable = pieces.filter(|piece| self.has.has(*piece));
+        match self.claims {
+            Some(claims) => claims.choose(suitable),
+            None => suitable.next(),
+        }
+    }
 }
 
 impl Rarity {
@@ -62,6 +76,12 @@ impl Rarity {
     /// Number of counted peers that have `piece`.
     pub fn availability(&self, piece: u32) -> u32 {
         self.availability[piece as usize]
+    }
+
+    /// How many of them no counted peer has.
+    pub fn unavailable(&self) -> usize {
+        let first = self.levels.iter().filter_map(|level| level.buckets.first());
+        first.map(Vec::len).sum()
     }
 
     /// Counts one more peer that has `piece`.
@@ -116,7 +136,7 @@ impl Rarity {
                 let mut ordered = level.ordered.iter().copied();
                 ordered.find(|piece| choice.has.has(*piece))
             }
-            PieceOrder::RarestFirst if choice.is_first => level.any(choice.has, rng),
+            PieceOrder::RarestFirst if choice.is_first => level.any(choice, rng),
             PieceOrder::RarestFirst => level.rarest(choice, rng),
         })
     }
@@ -167,20 +187,20 @@ impl Level {
                 len => rng.usize(..len),
             };
             let (before, after) = bucket.split_at(start);
-            let mut around = after.iter().chain(before);
-            around.find(|piece| choice.has.has(**piece)).copied()
+            let around = after.iter().chain(before).copied();
+            choice.first(around)
         })
     }
 
     /// Any piece among those in `has`, at random.
-    fn any(&self, has: &Bitfield, rng: &mut fastrand::Rng) -> Option<u32> {
+    fn any(&self, choice: Choice<'_>, rng: &mut fastrand::Rng) -> Option<u32> {
         let last = *self.ordered.last()?;
         let start = rng.u32(..=last);
         let around = self
             .ordered
             .range(start..)
             .chain(self.ordered.range(..start));
-        around.copied().find(|piece| has.has(*piece))
+        choice.first(around.copied())
     }
 }
 

@@ -1,7 +1,9 @@
 mod late;
+mod seeders;
 mod selecting;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -143,6 +145,7 @@ enum Op {
     Probe(u64),
     Duplicate(u64),
     Judge,
+    Review,
     Select { seed: u64, window: (u32, u32) },
 }
 
@@ -165,6 +168,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(conn, has)| Op::Bitfield(conn, has)),
         2 => conn.prop_map(Op::Duplicate),
         2 => Just(Op::Judge),
+        1 => Just(Op::Review),
         1 => (any::<u64>(), (0u32..8, 0u32..4))
             .prop_map(|(seed, window)| Op::Select { seed, window }),
     ]
@@ -177,6 +181,7 @@ struct Run {
     /// Complete pieces whose hash is not judged yet.
     hashing: VecDeque<u32>,
     fetched: u64,
+    now: Instant,
 }
 
 impl Run {
@@ -233,6 +238,10 @@ impl Run {
                 if !picker.conns.contains_key(&conn) {
                     let count = picker.pieces.count();
                     add(picker, conn, group, pieces(has, count));
+                    // One is a web seed.
+                    if conn > 0 {
+                        picker.set_id(conn, group.into());
+                    }
                 }
             }
             Op::Leave(conn) => picker.remove_conn(conn),
@@ -256,7 +265,11 @@ impl Run {
             }
             Op::Have(conn, piece) => {
                 if piece < picker.pieces.count() {
-                    picker.add_has(conn, piece);
+                    for (seeder, request) in picker.add_has(conn, piece) {
+                        assert_eq!(request.piece, piece);
+                        let block = (piece, request.begin / BLOCK);
+                        assert!(!picker.conns[&seeder].is_asked(block));
+                    }
                 }
             }
             Op::Pick(conn, most) => {
@@ -326,6 +339,10 @@ impl Run {
                 assert!(probe.len() <= 1);
             }
             Op::Judge => self.judge(),
+            Op::Review => {
+                self.now += Duration::from_millis(50);
+                picker.review(self.now);
+            }
             Op::Select { seed, window } => {
                 let wanted = selecting::wanted(seed, window, picker.pieces.count());
                 for (conn, request) in picker.select(wanted) {
@@ -368,7 +385,7 @@ proptest! {
         ops in proptest::collection::vec(any_op(), 0..120),
         bad in proptest::collection::hash_map(0u32..6, 1u32..3, 0..3),
     ) {
-        let mut run = Run { picker: picker(6, 3), bad, hashing: VecDeque::new(), fetched: 0 };
+        let mut run = Run { picker: picker(6, 3), bad, hashing: VecDeque::new(), fetched: 0, now: Instant::now() };
         for op in ops {
             run.apply(op);
         }
@@ -378,7 +395,9 @@ proptest! {
             run.apply(Op::Leave(conn));
         }
         add(&mut run.picker, 9, 9, 0..6);
+        run.picker.set_id(9, 9);
         for _ in 0..200 {
+            run.apply(Op::Review);
             run.apply(Op::Pick(9, 4));
             run.apply(Op::Arrive(9, 0));
             run.apply(Op::Judge);

@@ -70,6 +70,7 @@ impl Fetching {
         let all = all || shared;
         if all {
             let sources = self.sources(conns, now);
+            self.picker.review(now);
             self.requests.review(&sources, shared, now);
         }
         while self.fill_once(conns, dialing, now, all) > 0 && shared {}

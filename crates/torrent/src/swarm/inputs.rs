@@ -43,7 +43,8 @@ impl<T: Transport> Swarm<T> {
             }
             Input::Have(piece) => {
                 self.sees(conn, [piece]);
-                self.fetching.picker.add_has(conn, piece);
+                let cancel = self.fetching.picker.add_has(conn, piece);
+                super::fetching::cancel(&mut self.conns, cancel);
                 self.show_interest(conn);
             }
             Input::Bitfield(has) => {

@@ -39,6 +39,7 @@ proptest! {
             bad: HashMap::new(),
             hashing: VecDeque::new(),
             fetched: 0,
+            now: Instant::now(),
         };
         for op in ops {
             run.apply(op);
