@@ -44,6 +44,8 @@ const UNDERLAY_MTU: f64 = 20.0 + 8.0;
 /// Bytes of a full TCP packet that are not stream data: IPv4, TCP and its timestamps (RFC 7323),
 /// padded. The frame adds the Ethernet header.
 pub const TCP_HEADERS: f64 = 20.0 + 20.0 + 12.0;
+
+/// Bytes of an Ethernet header.
 pub const ETHERNET: f64 = 14.0;
 
 /// Bytes of a block, and of the header of its message (BEP 3).
@@ -66,10 +68,8 @@ impl PathCost {
         let (Some(mtu), Some(path_bytes)) = (path.mtu, path.path_bytes) else {
             return Err(gone(&path.fingerprint));
         };
-        Ok(Self {
-            interfaces: parse(&path.interfaces)?,
-            ..Self::quic(mtu, path_bytes).in_blocks()
-        })
+        let interfaces = parse(&path.interfaces)?;
+        Ok(Self::blocks(interfaces, mtu, path_bytes))
     }
 
     /// The cost of a path that a bulk transfer used.
@@ -107,6 +107,14 @@ impl PathCost {
         Self {
             payload: self.payload * BLOCK / (BLOCK + PIECE_HEADER),
             ..self
+        }
+    }
+
+    /// The cost of blocks over QUIC on a path with these interfaces, of this MTU and length in bytes.
+    pub fn blocks(interfaces: Vec<Interface>, mtu: u16, path_bytes: usize) -> Self {
+        Self {
+            interfaces,
+            ..Self::quic(mtu, path_bytes).in_blocks()
         }
     }
 

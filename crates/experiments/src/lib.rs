@@ -29,7 +29,7 @@ pub mod bad_path;
 mod bed;
 pub mod bulk;
 mod catalog;
-mod ceiling;
+pub mod ceiling;
 pub mod clients;
 mod content;
 mod cpu;

@@ -134,6 +134,9 @@ pub struct PeerArgs {
     pub tcp: Option<SocketAddr>,
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// Fetch from IP peers alone: do not look for a SCION network
+    #[arg(long, conflicts_with_all = ["listen", "sciond", "config_dir", "bootstrap", "local"], help_heading = headings::RARE, hide_short_help = true)]
+    pub no_scion: bool,
     #[command(flatten)]
     pub find: FindArgs,
 }
@@ -213,6 +216,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
+    refuse_scion_peers(&args.peers)?;
     let known = args.torrent.read()?;
     let sought = known.sought();
     let ways = args.peers.find.ways(&sought)?;
@@ -227,7 +231,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         let mut peers = args.peers.peer.clone();
         if let Known::Link(magnet) = known {
-            peers.extend(metadata::peers(magnet).await?);
+            let of_link = metadata::peers(magnet).await?.into_iter();
+            peers.extend(of_link.filter(|peer| peer.ip().is_some() || !args.peers.no_scion));
         }
         let (mut sockets, offered) = open(&args, &peers, ways).await?;
         let options = args.options(&peers, ways, select, policy);
@@ -332,6 +337,7 @@ async fn open(
 ) -> Result<(Sockets, OfferedPaths), Failure> {
     let needs_scion = args.peers.listen.listen.is_some() || args.peers.find.scion_node().is_some();
     let host = match needs_scion || peers.iter().any(|peer| peer.scion().is_some()) {
+        _ if args.peers.no_scion => None,
         true => Some(args.host.join().await?),
         false if ways.brings_first() => args.host.join_if_any().await?,
         false => None,
@@ -346,6 +352,22 @@ async fn open(
     let sockets = Sockets::open(host, config, listen, tcp, args.transport.transport).await?;
     let sockets = sockets.with_encryption(args.transport.encryption);
     Ok((sockets, offered))
+}
+
+/// Refuses peers and nodes in a SCION network where none is to be joined.
+fn refuse_scion_peers(args: &PeerArgs) -> Result<(), Failure> {
+    let scion_peer = args.peer.iter().find(|peer| peer.scion().is_some());
+    let node = args
+        .find
+        .scion_node()
+        .map(|node| ("--dht-node", node.to_string()));
+    let named = scion_peer.map(|peer| ("--peer", peer.to_string())).or(node);
+    match named.filter(|_| args.no_scion) {
+        Some((flag, named)) => Err(Failure::usage(format!(
+            "{flag} {named} is in a SCION network, and --no-scion joins none: leave one of them out"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a download that has no peer to fetch from, and to which none can connect.

@@ -6,8 +6,10 @@ mod daemon;
 mod faults;
 mod finding;
 mod forged;
+mod free_rider;
 mod hosts;
 mod ip;
+mod mixed;
 mod policy;
 
 use std::fs;

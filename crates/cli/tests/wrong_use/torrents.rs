@@ -79,6 +79,20 @@ fn invalid_seeding_flags_are_wrong_use() {
 }
 
 #[test]
+fn a_download_from_ip_peers_alone_takes_nothing_in_a_scion_network() {
+    let scion = "1-ff00:0:110,10.0.0.1:31000";
+    for (flag, value) in [
+        ("--peer", scion),
+        ("--dht-node", scion),
+        ("--listen", "127.0.0.1:0"),
+        ("--sciond", "127.0.0.1:30255"),
+    ] {
+        let get = ["get", "x.torrent", "--no-scion", flag, value];
+        wrong(&get, &["--no-scion", flag]);
+    }
+}
+
+#[test]
 fn a_truncated_torrent_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());
