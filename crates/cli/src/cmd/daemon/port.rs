@@ -25,6 +25,12 @@ impl PortArgs {
     pub fn start(&self, tcp: Option<SocketAddr>) -> Result<Option<PortMapper>, Failure> {
         match (self.map_port, tcp) {
             (None, _) => Ok(None),
+            // The gateway would map a port at which nobody listens.
+            (Some(_), Some(tcp)) if tcp.ip().is_loopback() => Err(Failure::usage(format!(
+                "--map-port: IP peers of other hosts cannot connect to {tcp}: leave out --map-port, or give \
+                 --tcp another address, for example 0.0.0.0:{}",
+                tcp.port()
+            ))),
             (Some(gateway), Some(tcp)) => Ok(Some(PortMapper::start(tcp.port(), gateway))),
             (Some(_), None) => Err(Failure::usage(
                 "--map-port: there is no port for IP peers: leave out --tcp none",
@@ -48,6 +54,17 @@ fn gateway(text: &str) -> Result<SocketAddr, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_only_this_host_reaches_is_not_mapped() {
+        let args = PortArgs {
+            map_port: Some(None),
+        };
+        let refused = args.start(Some("127.0.0.1:6881".parse().unwrap()));
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains("0.0.0.0:6881"), "{error}");
+        assert!(args.start(None).is_err());
+    }
 
     #[test]
     fn a_gateway_has_the_port_of_the_protocol_unless_it_names_another() {
