@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hawser_topology::{AsTopology, IsdAsn};
+use hawser_topology::{AsTopology, IsdAsn, LinkState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -15,6 +15,7 @@ use crate::neighbours::{NEIGHBOURS, Neighbours};
 
 pub(crate) const TOPOLOGY: &str = "topology.json";
 pub(crate) const LINK_INFO: &str = "link_info.json";
+pub(crate) const LINK_STATES: &str = "links.json";
 
 /// The files of an AS, by name.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -82,6 +83,11 @@ impl Bundle {
         self.set(LINK_INFO, links);
     }
 
+    /// Sets `links.json`: the state of each interface, with the delay, jitter and loss of its link.
+    pub fn set_link_states(&mut self, states: &BTreeMap<u16, LinkState>) {
+        self.set(LINK_STATES, states);
+    }
+
     /// Sets `hawser.json`.
     pub fn set_manifest(&mut self, manifest: &Manifest) {
         self.set(MANIFEST, manifest);
@@ -137,6 +143,17 @@ impl Bundle {
         }
     }
 
+    /// Reads `links.json`; empty if there is none.
+    ///
+    /// # Errors
+    /// When it is not valid.
+    pub fn link_states(&self) -> Result<BTreeMap<u16, LinkState>, ContentError> {
+        match self.get(LINK_STATES) {
+            None => Ok(BTreeMap::new()),
+            Some(_) => self.parse(LINK_STATES),
+        }
+    }
+
     /// Reads `neighbours.json`; empty if there is none.
     ///
     /// # Errors
@@ -167,6 +184,12 @@ impl Bundle {
             let mut routers = topology.border_routers.values();
             routers.any(|router| router.interfaces.contains_key(&id))
         };
+        if let Some(id) = self.link_states()?.keys().find(|id| !has(**id)) {
+            return Err(ContentError::Invalid {
+                file: LINK_STATES,
+                reason: format!("{TOPOLOGY} has no interface {id}"),
+            });
+        }
         let named = self.neighbours()?.check(has);
         named.map_err(|reason| ContentError::Invalid {
             file: NEIGHBOURS,
@@ -213,7 +236,7 @@ impl std::fmt::Debug for Bundle {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use hawser_topology::{AsDir, BorderRouter};
+    use hawser_topology::{AsDir, BorderRouter, Shape};
 
     use super::*;
     use crate::change::ServiceChange;
@@ -273,6 +296,16 @@ pub(crate) mod tests {
         assert!(newer.contains("a newer hawser"), "{newer}");
         let links = refused(|b| b.insert(LINK_INFO, r#"{"1": {"AS_ID": -1}}"#).unwrap());
         assert!(links.contains("link_info.json is not valid"), "{links}");
+        let states = refused(|b| b.insert(LINK_STATES, r#"{"1": {}}"#).unwrap());
+        assert!(states.contains("links.json is not valid"), "{states}");
+        let plain = LinkState {
+            up: true,
+            shape: Shape::default(),
+        };
+        let mut bundle = example();
+        bundle.set_link_states(&[(7, plain)].into());
+        let unknown = bundle.check().unwrap_err().to_string();
+        assert!(unknown.contains("has no interface 7"), "{unknown}");
         let other = refused(|b| {
             let other = Manifest::new("1-ff00:0:112".parse().unwrap(), Role::User, 1);
             b.set_manifest(&other);

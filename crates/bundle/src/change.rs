@@ -1,8 +1,10 @@
 //! What a change of a configuration means for the services that run by it.
 
-use hawser_topology::{AsTopology, LinkAddresses};
+use std::collections::BTreeMap;
 
-use crate::bundle::{Bundle, LINK_INFO, TOPOLOGY};
+use hawser_topology::{AsTopology, LinkAddresses, LinkState, Shape};
+
+use crate::bundle::{Bundle, ContentError, LINK_INFO, LINK_STATES, TOPOLOGY};
 use crate::manifest::MANIFEST;
 
 /// What the services of an AS do to go from one configuration to another; each includes the ones
@@ -11,6 +13,9 @@ use crate::manifest::MANIFEST;
 pub enum ServiceChange {
     /// Nothing: at most `link_info.json` and `hawser.json` differ, which no service reads.
     None,
+    /// The border routers set links anew: their states differ in `links.json`, which no other service of
+    /// an AS that joined reads.
+    Links,
     /// The border routers read `topology.json` again: underlay addresses of links differ in it, which
     /// no other service uses.
     Underlay,
@@ -34,6 +39,9 @@ impl Bundle {
         if !differ_beside(&[MANIFEST, LINK_INFO]) {
             return ServiceChange::None;
         }
+        if !differ_beside(&[MANIFEST, LINK_INFO, LINK_STATES]) {
+            return ServiceChange::Links;
+        }
         let (Ok(now), Ok(then)) = (self.topology(), before.topology()) else {
             return ServiceChange::Restart;
         };
@@ -42,13 +50,39 @@ impl Bundle {
             let routers = routers.map(|(name, router)| (name.clone(), router.internal_addr));
             (topology.isd_as, routers.collect::<Vec<_>>())
         };
-        if differ_beside(&[MANIFEST, LINK_INFO, TOPOLOGY]) || routers(&now) != routers(&then) {
+        if differ_beside(&[MANIFEST, LINK_INFO, LINK_STATES, TOPOLOGY])
+            || routers(&now) != routers(&then)
+        {
             return ServiceChange::Restart;
         }
         match without_underlay(now) == without_underlay(then) {
             true => ServiceChange::Underlay,
             false => ServiceChange::Topology,
         }
+    }
+
+    /// The states of links that differ from those in `before`, by the interfaces of this configuration.
+    ///
+    /// # Errors
+    /// When `links.json` or `topology.json` is not valid.
+    pub fn changed_link_states(
+        &self,
+        before: &Self,
+    ) -> Result<BTreeMap<u16, LinkState>, ContentError> {
+        let (now, then) = (self.link_states()?, before.link_states()?);
+        let topology = self.topology()?;
+        let routers = topology.border_routers.values();
+        let interfaces = routers.flat_map(|router| router.interfaces.keys().copied());
+        // As border routers have interfaces that the file does not name.
+        let plain = LinkState {
+            up: true,
+            shape: Shape::default(),
+        };
+        let changed = interfaces.filter_map(|id| {
+            let of = |states: &BTreeMap<u16, LinkState>| states.get(&id).copied().unwrap_or(plain);
+            (of(&now) != of(&then)).then(|| (id, of(&now)))
+        });
+        Ok(changed.collect())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::link::LinkId;
 use crate::user::Role;
 
 /// A change of the state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
     /// Its number, from 1, without gaps.
     pub number: u64,
@@ -24,7 +24,7 @@ pub struct Change {
 }
 
 /// What changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -53,6 +53,45 @@ pub enum ChangeKind {
         /// The maximum now.
         #[schema(required)]
         to: Option<u64>,
+    },
+    /// The longest wait of a packet in the queue of each limit of a link, in microseconds; none for the
+    /// usual one.
+    Queue {
+        /// The link.
+        link: LinkId,
+        /// The wait before.
+        #[schema(required)]
+        from: Option<u64>,
+        /// The wait now.
+        #[schema(required)]
+        to: Option<u64>,
+    },
+    /// The delay of a link, in microseconds.
+    Delay {
+        /// The link.
+        link: LinkId,
+        /// The delay before.
+        from: u64,
+        /// The delay now.
+        to: u64,
+    },
+    /// The jitter of a link, in microseconds.
+    Jitter {
+        /// The link.
+        link: LinkId,
+        /// The jitter before.
+        from: u64,
+        /// The jitter now.
+        to: u64,
+    },
+    /// The loss of a link, as a fraction.
+    Loss {
+        /// The link.
+        link: LinkId,
+        /// The loss before.
+        from: f64,
+        /// The loss now.
+        to: f64,
     },
     /// A link was added.
     LinkAdded {
@@ -158,6 +197,10 @@ impl ChangeKind {
         match self {
             Self::Limit { link, .. }
             | Self::Maximum { link, .. }
+            | Self::Queue { link, .. }
+            | Self::Delay { link, .. }
+            | Self::Jitter { link, .. }
+            | Self::Loss { link, .. }
             | Self::LinkAdded { link, .. }
             | Self::LinkRemoved { link, .. } => Some(*link),
             _ => None,
@@ -180,7 +223,7 @@ impl ChangeKind {
 }
 
 /// Some changes, the newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ChangePage {
     /// The changes.
     pub changes: Vec<Change>,

@@ -11,6 +11,7 @@
 //! reasons of failures are cut, and links of others are left out.
 
 mod ases;
+mod edit_link;
 mod hosts;
 mod links;
 mod moved;
@@ -29,6 +30,7 @@ use hawser_topology::IsdAsn;
 use tokio::sync::watch;
 
 pub use self::ases::{NewAttachmentPoint, NewUserAs, Removed};
+pub use self::edit_link::LinkEdit;
 pub use self::links::{NewCoreLink, NewLink};
 use crate::access::{Action, Actor, Denied, allows};
 use crate::change::{Change, ChangeKind, ChangePage};

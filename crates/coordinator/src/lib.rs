@@ -32,6 +32,7 @@ mod access;
 mod change;
 mod configuration;
 mod coordinator;
+mod emulation;
 mod enforce;
 mod error;
 mod host;
@@ -49,8 +50,9 @@ pub use self::access::{Action, Actor, Denied, allows};
 pub use self::change::{Change, ChangeKind, ChangePage};
 pub use self::configuration::{Access, ConfigurationError, Configurations, Tagged};
 pub use self::coordinator::{
-    Coordinator, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
+    Coordinator, LinkEdit, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
 };
+pub use self::emulation::{Emulation, EmulationEdit};
 pub use self::enforce::enforce_locally;
 pub use self::error::{ChangeError, OpenError};
 pub use self::host::{AttachmentPoint, Deployment, Host, HostKind, Place, UserAs};

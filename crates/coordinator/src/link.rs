@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::describe::{Address, IsdAs};
+use crate::emulation::Emulation;
 use crate::limits::Limits;
 
 /// The number of a link; never given again. Links to user ASes and those between attachment points
@@ -59,7 +60,7 @@ impl LinkEnd {
 }
 
 /// A link from an attachment point to a user AS.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// The number.
     pub id: LinkId,
@@ -73,6 +74,9 @@ pub struct Link {
     /// Longest wait of a packet in the queue of each limit, in microseconds; `None` for the usual one.
     #[serde(default)]
     pub queue_us: Option<u64>,
+    /// Delay, jitter and loss.
+    #[serde(flatten)]
+    pub emulation: Emulation,
     /// What an administrator allows.
     pub maximum: Limits,
     /// What the user wants; never above the maximum. `None` is as much as the maximum allows.
@@ -88,13 +92,16 @@ impl Link {
 }
 
 /// A link between two attachment points; not limited.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoreLink {
     /// The number.
     pub id: LinkId,
     /// Both ends.
     #[schema(min_items = 2, max_items = 2)]
     pub ends: [LinkEnd; 2],
+    /// Delay, jitter and loss.
+    #[serde(flatten)]
+    pub emulation: Emulation,
 }
 
 /// Links whose limits are not in force, each with the reason as one line.

@@ -138,15 +138,15 @@ impl State {
             for link in [before.links.get(&id), self.links.get(&id)] {
                 touched.extend(link.map(|link| link.attachment_point.isd_as));
             }
-            // Its far end is configured alike whatever the limits are.
+            // Its far end is configured alike whatever the limits and their queues are.
             let ends = |state: &Self| {
                 let link = state.links.get(&id)?;
-                Some((link.attachment_point, link.user_as))
+                Some((link.attachment_point, link.user_as, link.emulation))
             };
             let (old, new) = (ends(before), ends(self));
             if old != new {
                 let ends = [old, new].into_iter().flatten();
-                touched.extend(ends.map(|(_, user_as)| user_as.isd_as));
+                touched.extend(ends.map(|(_, user_as, _)| user_as.isd_as));
             }
         }
         for id in differing(&before.core_links, &self.core_links) {

@@ -21,9 +21,7 @@ pub(crate) fn bundle(
 ) -> Result<(Bundle, Version), ExportError> {
     let mut bundle = Bundle::default();
     bundle.set_topology(&plan.topology);
-    // Plain data with text keys can always be written as JSON.
-    let states = serde_json::to_vec_pretty(&plan.states).unwrap_or_default();
-    bundle.insert("links.json", states)?;
+    bundle.set_link_states(&plan.states);
     if !plan.limits.0.is_empty() {
         bundle.set_link_info(&plan.limits);
     }

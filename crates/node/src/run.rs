@@ -420,7 +420,9 @@ impl Node {
         let path = self.folder.install(&bundle)?;
         let change = bundle.change_from(&self.bundle);
         let mut restart = self.services.is_none() || change > ServiceChange::None;
-        let reload = matches!(change, ServiceChange::Underlay | ServiceChange::Topology);
+        let reload = change > ServiceChange::None && change < ServiceChange::Restart;
+        let states = bundle.changed_link_states(&self.bundle);
+        let states = states.map_err(InstallError::from)?;
         let topology = bundle.topology().map_err(InstallError::from)?;
         let coordinator = manifest.coordinator != self.manifest.coordinator;
         self.topology.send_replace(topology.clone());
@@ -432,7 +434,7 @@ impl Node {
         let segments = self.segments();
         if let Some(services) = self.services.as_mut().filter(|_| reload) {
             let program = &self.options.program;
-            let reloaded = services.reload(program, &path, &topology, &segments, change);
+            let reloaded = services.reload(program, &path, &topology, &segments, (change, states));
             match reloaded.await {
                 Ok(()) => restart = false,
                 Err(reason) => tracing::info!("the services start again: {reason}"),

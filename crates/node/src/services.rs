@@ -1,5 +1,6 @@
 //! The services of an AS.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -7,7 +8,7 @@ use std::{fs, io};
 use hawser_bundle::ServiceChange;
 use hawser_control::live as control;
 use hawser_router::live as router;
-use hawser_topology::{AsDir, AsTopology};
+use hawser_topology::{AsDir, AsTopology, LinkState};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -57,8 +58,8 @@ impl Services {
     }
 
     /// Has them go over to the version in `folder`, which has the same routers: border routers while
-    /// they run, the control service by another start if `change` is of what it reads. Otherwise
-    /// hosts are left with the daemon that they have.
+    /// they run, whose links get the `states` that differ, the control service by another start if `change` is
+    /// of what it reads. Otherwise hosts are left with the daemon that they have.
     ///
     /// # Errors
     /// Why a router cannot. Then some may have gone over; all are to be started again.
@@ -68,7 +69,7 @@ impl Services {
         folder: &Path,
         topology: &AsTopology,
         segments: &Path,
-        change: ServiceChange,
+        (change, states): (ServiceChange, BTreeMap<u16, LinkState>),
     ) -> Result<(), String> {
         let specs = specs(program, folder, topology, segments);
         let is_router = |spec: &Spec| matches!(spec.name, ServiceName::Router(_));
@@ -76,6 +77,7 @@ impl Services {
             let (socket, folder) = (before.socket.clone(), folder.to_owned());
             if is_router(spec) {
                 reload_router(socket.clone(), folder).await?;
+                set_links(socket.clone(), states_of(&spec.name, topology, &states)).await?;
                 link(&socket, &spec.socket).map_err(|error| error.to_string())?;
             } else if change <= ServiceChange::Underlay {
                 match link(&socket, &spec.socket) {
@@ -172,14 +174,42 @@ fn link(socket: &Path, path: &Path) -> io::Result<()> {
 
 /// Has the router at `socket` go over to the topology in `folder`.
 async fn reload_router(socket: PathBuf, folder: PathBuf) -> Result<(), String> {
-    let call = move || match router::call(&socket, &router::Request::Reload { folder }) {
+    request_router(socket, vec![router::Request::Reload { folder }]).await
+}
+
+/// Has the router at `socket` set the states of links.
+async fn set_links(socket: PathBuf, states: Vec<(u16, LinkState)>) -> Result<(), String> {
+    let requests = states.into_iter();
+    let requests = requests.map(|(id, state)| router::Request::SetLink { id, state });
+    request_router(socket, requests.collect()).await
+}
+
+/// Makes requests to the router at `socket`, which carries each out.
+async fn request_router(socket: PathBuf, requests: Vec<router::Request>) -> Result<(), String> {
+    let request = move |request| match router::call(&socket, &request) {
         Ok(router::Reply::Done) => Ok(()),
         Ok(router::Reply::Error { message }) => Err(message),
         Ok(_) => Err("the router sent another answer".to_owned()),
         Err(error) => Err(error.to_string()),
     };
+    let call = move || requests.into_iter().try_for_each(request);
     let called = tokio::task::spawn_blocking(call).await;
     called.unwrap_or_else(|panic| Err(panic.to_string()))
+}
+
+/// Those of `states` that are of links of a router.
+fn states_of(
+    router: &ServiceName,
+    topology: &AsTopology,
+    states: &BTreeMap<u16, LinkState>,
+) -> Vec<(u16, LinkState)> {
+    let ServiceName::Router(name) = router else {
+        return Vec::new();
+    };
+    let interfaces = topology.border_routers.get(name);
+    let has = |id: &u16| interfaces.is_some_and(|router| router.interfaces.contains_key(id));
+    let states = states.iter().filter(|(id, _)| has(id));
+    states.map(|(id, state)| (*id, *state)).collect()
 }
 
 /// Has the control service at `socket` know the underlay addresses in `folder`, whose routes say how large

@@ -28,7 +28,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         .routes(routes!(links::show, links::set, links::remove))
         .routes(routes!(usage::history))
         .routes(routes!(core_links::list, core_links::add))
-        .routes(routes!(core_links::remove))
+        .routes(routes!(core_links::set, core_links::remove))
         .routes(routes!(usage::now))
         .routes(routes!(usage::live))
         .routes(routes!(changes::list))

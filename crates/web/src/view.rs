@@ -2,7 +2,8 @@
 
 use hawser_coordinator::describe::{Address, Device, IsdAs, Name};
 use hawser_coordinator::{
-    AttachmentPoint, CoreLink, Host, Limits, Link, LinkEnd, Place, Role, State, User, UserAs,
+    AttachmentPoint, CoreLink, Emulation, Host, Limits, Link, LinkEnd, Place, Role, State, User,
+    UserAs,
 };
 use hawser_topology::IsdAsn;
 use serde::Serialize;
@@ -62,6 +63,8 @@ pub(crate) struct LinkView<'a> {
     /// Longest wait of a packet in the queue of each limit, in microseconds, if it is not the usual one.
     #[schema(required)]
     queue_us: Option<u64>,
+    #[serde(flatten)]
+    emulation: Emulation,
     maximum: Limits,
     limit: Limits,
     /// Whether the attachment point runs what is wanted.
@@ -96,6 +99,7 @@ impl<'a> LinkView<'a> {
             }),
             device: link.device.as_deref(),
             queue_us: link.queue_us,
+            emulation: link.emulation,
             maximum: link.maximum,
             limit: link.limit,
             in_force: error.is_none()

@@ -3,6 +3,7 @@
 mod alone;
 mod away;
 pub mod bed;
+mod emulation;
 mod moving;
 mod site;
 mod trust;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hawser_bundle::{Bundle, Coordinator as Follow, LimitedLink, LinkInfo, Manifest, Role};
 use hawser_topology::{
-    AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, Side, as_folder,
+    AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkState, Side, as_folder,
 };
 
 use super::ConfigurationError;
@@ -41,6 +41,10 @@ pub(super) fn configuration(
     };
     let mut bundle = Bundle::default();
     bundle.set_topology(&topology(state, isd_as, role == Role::AttachmentPoint));
+    let states = link_states(state, isd_as);
+    if !states.is_empty() {
+        bundle.set_link_states(&states);
+    }
     let mut manifest = Manifest::new(isd_as, role, host.version);
     manifest.label.clone_from(label);
     manifest.coordinator = Some(follow);
@@ -88,6 +92,20 @@ fn interface(link: &KnownLink, near: KnownEnd, far: KnownEnd, first: bool) -> In
         mtu: link.mtu(),
         bfd: Bfd::default(),
     }
+}
+
+/// The delay, jitter and loss of links that have any, by their interfaces in an AS.
+fn link_states(state: &State, isd_as: IsdAsn) -> BTreeMap<u16, LinkState> {
+    let emulated = network::links(state).filter(|link| !link.emulation.is_none());
+    let states = emulated.flat_map(|link| {
+        let ends = [link.a, link.b].into_iter();
+        let here = ends.filter(|end| end.isd_as == isd_as);
+        here.map(move |end| {
+            let shape = link.emulation.shape();
+            (end.interface, LinkState { up: true, shape })
+        })
+    });
+    states.collect()
 }
 
 /// The limits that are to be in force at an attachment point, by the numbers of the links.

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Underlay};
+use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Underlay};
 
+use crate::emulation::Emulation;
 use crate::link::LinkEnd;
 use crate::state::State;
 
@@ -29,6 +30,7 @@ pub(super) struct KnownLink {
     pub a: KnownEnd,
     pub b: KnownEnd,
     pub kind: LinkKind,
+    pub emulation: Emulation,
 }
 
 impl KnownLink {
@@ -65,13 +67,21 @@ fn known(end: &LinkEnd) -> Option<KnownEnd> {
 pub(super) fn links(state: &State) -> impl Iterator<Item = KnownLink> {
     let core = state.core_links.values().map(|link| {
         let [a, b] = &link.ends;
-        (a, b, LinkKind::Core)
+        (a, b, LinkKind::Core, link.emulation)
     });
     let user = state.links.values();
-    let user = user.map(|link| (&link.attachment_point, &link.user_as, LinkKind::Child));
-    core.chain(user).filter_map(|(a, b, kind)| {
+    let user = user.map(|link| {
+        let (a, b) = (&link.attachment_point, &link.user_as);
+        (a, b, LinkKind::Child, link.emulation)
+    });
+    core.chain(user).filter_map(|(a, b, kind, emulation)| {
         let (a, b) = (known(a)?, known(b)?);
-        Some(KnownLink { a, b, kind })
+        Some(KnownLink {
+            a,
+            b,
+            kind,
+            emulation,
+        })
     })
 }
 
@@ -116,7 +126,7 @@ pub(super) fn of(state: &State) -> Network {
                 kind: link.kind,
                 underlay: link.carrier(),
                 mtu: link.mtu(),
-                shape: Shape::default(),
+                shape: link.emulation.shape(),
             })
             .collect(),
     }

@@ -1,3 +1,5 @@
+mod emulation;
+
 use std::fs;
 
 use hawser_bundle::{Role as AsRole, ServiceChange};
@@ -49,7 +51,7 @@ impl Bed {
         }
         let ends = AP.map(ia);
         bed.coordinator()
-            .add_core_link(&program, &NewCoreLink { ends })
+            .add_core_link(&program, &NewCoreLink::new(ends))
             .unwrap();
         for (at, isd_as) in USER.into_iter().enumerate() {
             let added = bed.coordinator().add_user(&program, isd_as, Role::User);
@@ -96,6 +98,9 @@ impl Bed {
             port: None,
             device: None,
             queue_us: Some(7_000),
+            delay_us: 0,
+            jitter_us: 0,
+            loss: 0.0,
             maximum: Limits::both(Some(10_000_000)),
             limit: Limits::default(),
         };

@@ -1,31 +1,29 @@
-//! Links, their maxima and limits.
+//! Links that are added and removed.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Coordinator;
 use super::ases::{NewAttachmentPoint, NewUserAs, add_attachment_point, add_user_as, check_device};
+use super::edit_link::record_rates;
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::describe::{self, Address, Device, IsdAs};
+use crate::emulation::{Emulation, check_time};
 use crate::error::ChangeError;
 use crate::limits::Limits;
 use crate::link::{CoreLink, Link, LinkEnd, LinkId};
 use crate::state::State;
 
-/// Longest queue of a link: an hour, as in topologies.
-const MAX_QUEUE_US: u64 = 3_600_000_000;
-
 /// A link to be added.
 ///
 /// What is not given of its ends is chosen: the next free interface number, an address that both ends
 /// have one of the family of, and the next free UDP port. An end whose AS has no address stays without.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLink {
     /// The attachment point.
@@ -51,6 +49,18 @@ pub struct NewLink {
     #[serde(default)]
     #[schema(maximum = 3600000000u64)]
     pub queue_us: Option<u64>,
+    /// Added delay in each direction, in microseconds, up to an hour.
+    #[serde(default)]
+    #[schema(maximum = 3600000000u64)]
+    pub delay_us: u64,
+    /// Largest difference of a packet's delay from that, above or below, in microseconds, up to an hour.
+    #[serde(default)]
+    #[schema(maximum = 3600000000u64)]
+    pub jitter_us: u64,
+    /// Fraction of packets lost in each direction, 0 to 1.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    pub loss: f64,
     /// What an administrator allows.
     #[serde(default)]
     pub maximum: Limits,
@@ -60,15 +70,58 @@ pub struct NewLink {
 }
 
 /// A link between two attachment points to be added.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewCoreLink {
     /// The attachment points.
     #[schema(schema_with = describe::two_ases)]
     pub ends: [IsdAsn; 2],
+    /// Added delay in each direction, in microseconds, up to an hour.
+    #[serde(default)]
+    #[schema(maximum = 3600000000u64)]
+    pub delay_us: u64,
+    /// Largest difference of a packet's delay from that, above or below, in microseconds, up to an hour.
+    #[serde(default)]
+    #[schema(maximum = 3600000000u64)]
+    pub jitter_us: u64,
+    /// Fraction of packets lost in each direction, 0 to 1.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    pub loss: f64,
 }
 
-fn unknown(id: LinkId) -> ChangeError {
+impl NewLink {
+    fn emulation(&self) -> Emulation {
+        Emulation {
+            delay_us: self.delay_us,
+            jitter_us: self.jitter_us,
+            loss: self.loss,
+        }
+    }
+}
+
+impl NewCoreLink {
+    /// A link without delay, jitter and loss.
+    #[must_use]
+    pub const fn new(ends: [IsdAsn; 2]) -> Self {
+        Self {
+            ends,
+            delay_us: 0,
+            jitter_us: 0,
+            loss: 0.0,
+        }
+    }
+
+    fn emulation(&self) -> Emulation {
+        Emulation {
+            delay_us: self.delay_us,
+            jitter_us: self.jitter_us,
+            loss: self.loss,
+        }
+    }
+}
+
+pub(super) fn unknown(id: LinkId) -> ChangeError {
     ChangeError::Unknown(format!("link {id}"))
 }
 
@@ -176,30 +229,6 @@ fn check_distinct(state: &State, link: &Link) -> Result<(), ChangeError> {
     }
 }
 
-/// Checks that a packet may wait for that long.
-fn check_queue(queue_us: Option<u64>) -> Result<(), ChangeError> {
-    match queue_us {
-        Some(queue) if queue > MAX_QUEUE_US => Err(ChangeError::Invalid(format!(
-            "a queue of {queue} microseconds is too long: give at most {MAX_QUEUE_US} (an hour)"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Records what differs between two limits.
-fn record(
-    changes: &mut Vec<ChangeKind>,
-    (from, to): (Limits, Limits),
-    kind: impl Fn(Direction, Option<u64>, Option<u64>) -> ChangeKind,
-) {
-    for direction in Direction::ALL {
-        let (from, to) = (from.of(direction), to.of(direction));
-        if from != to {
-            changes.push(kind(direction, from, to));
-        }
-    }
-}
-
 fn add_link(
     state: &mut State,
     changes: &mut Vec<ChangeKind>,
@@ -213,9 +242,11 @@ fn add_link(
         return Err(ChangeError::Unknown(format!("user AS {}", new.user_as)));
     }
     check_device(new.device.as_deref())?;
-    check_queue(new.queue_us)?;
+    check_time("queue", new.queue_us)?;
     new.maximum.check()?;
     new.limit.check_below(new.maximum)?;
+    let emulation = new.emulation();
+    emulation.check()?;
     let (here, there) = underlay(state, &new)?;
     let attachment_point = end(state, new.attachment_point, here, None)?;
     // A link by its far end's address alone carries all traffic with that address.
@@ -232,6 +263,7 @@ fn add_link(
         user_as,
         device: new.device,
         queue_us: new.queue_us,
+        emulation,
         maximum: new.maximum,
         limit: new.limit,
     };
@@ -243,23 +275,8 @@ fn add_link(
         from: new.attachment_point,
         to: new.user_as,
     });
-    let id = link.id;
-    let maximum = (Limits::default(), link.maximum);
-    record(changes, maximum, |direction, from, to| {
-        ChangeKind::Maximum {
-            link: id,
-            direction,
-            from,
-            to,
-        }
-    });
-    let limit = (Limits::default(), link.limit);
-    record(changes, limit, |direction, from, to| ChangeKind::Limit {
-        link: id,
-        direction,
-        from,
-        to,
-    });
+    let none = Limits::default();
+    record_rates(changes, link.id, (none, link.maximum), (none, link.limit));
     Ok(link)
 }
 
@@ -318,6 +335,8 @@ impl Coordinator {
                 let reason = format!("a link has two ends: {one} cannot be both");
                 return Err(ChangeError::Invalid(reason));
             }
+            let emulation = new.emulation();
+            emulation.check()?;
             let chosen = addresses(router(state, one)?.0, router(state, other)?.0);
             let (here, there) = chosen.ok_or_else(|| {
                 ChangeError::Conflict(format!(
@@ -330,6 +349,7 @@ impl Coordinator {
                     end(state, one, Some(here), None)?,
                     end(state, other, Some(there), None)?,
                 ],
+                emulation,
             };
             state.next.link += 1;
             state.core_links.insert(link.id, link.clone());
@@ -368,93 +388,6 @@ impl Coordinator {
             let [from, to] = link.ends.map(|end| end.isd_as);
             changes.push(ChangeKind::LinkRemoved { link: id, from, to });
             Ok(())
-        })
-    }
-
-    /// Sets the limits of a link in the named directions.
-    ///
-    /// # Errors
-    /// [`ChangeError`] when there is no such link, a limit is out of bounds or above the maximum, or
-    /// the link is another's.
-    pub fn set_limit(
-        &self,
-        actor: &Actor,
-        id: LinkId,
-        wanted: &[(Direction, Option<u64>)],
-    ) -> Result<Link, ChangeError> {
-        self.set_rates(actor, id, &[], wanted)
-    }
-
-    /// Sets the maxima of a link in the named directions. Limits above them become equal to them.
-    ///
-    /// # Errors
-    /// [`ChangeError`] when there is no such link, a maximum is out of bounds, or the actor may not.
-    pub fn set_maximum(
-        &self,
-        actor: &Actor,
-        id: LinkId,
-        wanted: &[(Direction, Option<u64>)],
-    ) -> Result<Link, ChangeError> {
-        self.set_rates(actor, id, wanted, &[])
-    }
-
-    /// Sets maxima, then limits, of a link in the named directions, all or nothing. Limits above the
-    /// new maxima become equal to them; those that are set are not above them.
-    ///
-    /// # Errors
-    /// [`ChangeError`] when there is no such link, a rate is out of bounds, a limit is above the
-    /// maximum, or the actor may not.
-    pub fn set_rates(
-        &self,
-        actor: &Actor,
-        id: LinkId,
-        maxima: &[(Direction, Option<u64>)],
-        limits: &[(Direction, Option<u64>)],
-    ) -> Result<Link, ChangeError> {
-        self.change(actor, |actor, state, changes| {
-            let link = state.links.get(&id).ok_or_else(|| unknown(id))?;
-            let owner = state.owner(link);
-            if !maxima.is_empty() {
-                allows(actor, Action::Administer)?;
-            }
-            allows(actor, Action::SetLimit { owner })?;
-            let set = |old: Limits, rates: &[(Direction, Option<u64>)]| {
-                let with = |limits: Limits, (direction, rate): &(Direction, Option<u64>)| {
-                    limits.with(*direction, *rate)
-                };
-                rates.iter().fold(old, with)
-            };
-            let maximum = set(link.maximum, maxima);
-            maximum.check()?;
-            let mut limit = link.limit;
-            for direction in Direction::ALL {
-                // A limit of `None` follows the maximum as it is.
-                if limit.of(direction).is_some() {
-                    limit = limit.with(direction, limit.min(maximum).of(direction));
-                }
-            }
-            let limit = set(limit, limits);
-            limit.check_below(maximum)?;
-            record(changes, (link.maximum, maximum), |direction, from, to| {
-                ChangeKind::Maximum {
-                    link: id,
-                    direction,
-                    from,
-                    to,
-                }
-            });
-            record(changes, (link.limit, limit), |direction, from, to| {
-                ChangeKind::Limit {
-                    link: id,
-                    direction,
-                    from,
-                    to,
-                }
-            });
-            let mut link = link.clone();
-            (link.maximum, link.limit) = (maximum, limit);
-            state.links.insert(id, link.clone());
-            Ok(link)
         })
     }
 }

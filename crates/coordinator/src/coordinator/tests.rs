@@ -43,6 +43,9 @@ fn add_link(coordinator: &Coordinator, user_as: &str) -> Result<Link, ChangeErro
         port: None,
         device: None,
         queue_us: None,
+        delay_us: 0,
+        jitter_us: 0,
+        loss: 0.0,
         maximum: Limits::both(Some(10 * MBIT)),
         limit: Limits::default(),
     };
@@ -292,7 +295,7 @@ fn a_link_is_removed_as_what_it_is_only() {
     let new = serde_json::from_value(new).unwrap();
     bed.coordinator.add_attachment_point(&program, new).unwrap();
     let ends = [attachment_point(), isd_as("1-ff00:0:120")];
-    let new = NewCoreLink { ends };
+    let new = NewCoreLink::new(ends);
     let core = bed.coordinator.add_core_link(&program, &new).unwrap().id;
     let is_unknown = |result| matches!(result, Err(ChangeError::Unknown(_)));
     assert!(is_unknown(

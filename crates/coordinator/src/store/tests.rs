@@ -57,6 +57,24 @@ fn a_store_of_the_format_before_is_migrated() {
 }
 
 #[test]
+fn links_of_before_delays_have_none() {
+    let folder = tempdir().unwrap();
+    let link = network(&Coordinator::open(folder.path()).unwrap());
+    edit(folder.path(), |transaction| {
+        let mut links = transaction.open_table(LINKS).unwrap();
+        let stored = links.get(link.0).unwrap().unwrap().value().to_vec();
+        let mut stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+        for name in ["delay_us", "jitter_us", "loss"] {
+            assert!(stored.as_object_mut().unwrap().remove(name).is_some());
+        }
+        let stored = serde_json::to_vec(&stored).unwrap();
+        links.insert(link.0, stored.as_slice()).unwrap();
+    });
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    assert!(coordinator.state().links[&link].emulation.is_none());
+}
+
+#[test]
 fn a_newer_store_is_refused() {
     let folder = tempdir().unwrap();
     drop(Coordinator::open(folder.path()).unwrap());

@@ -6,7 +6,9 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hawser_coordinator::{Action, Direction, LinkId, NewLink, rate_schema};
+use hawser_coordinator::{
+    Action, Direction, EmulationEdit, LinkEdit, LinkId, NewLink, rate_schema,
+};
 use hawser_http::describe::{Conflict, MakesChange, NamesOne, NeedsUser, NotFound, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
 use serde::{Deserialize, Deserializer};
@@ -35,6 +37,7 @@ pub(crate) struct Rates {
     ingress: Option<Option<u64>>,
 }
 
+/// A value that is given, also as `null`.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::<u64>::deserialize(deserializer).map(Some)
 }
@@ -62,24 +65,55 @@ pub(crate) struct Patch {
     #[serde(default, deserialize_with = "some")]
     #[schema(nullable = false)]
     maximum: Option<Rates>,
+    /// Longest wait of a packet in the queue of each limit, in microseconds; `null` for the usual one.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(maximum = 3600000000u64)]
+    queue_us: Option<Option<u64>>,
+    /// Added delay in each direction, in microseconds.
+    #[serde(default, deserialize_with = "some")]
+    #[schema(nullable = false, maximum = 3600000000u64)]
+    delay_us: Option<u64>,
+    /// Largest difference of a packet's delay from that, above or below, in microseconds.
+    #[serde(default, deserialize_with = "some")]
+    #[schema(nullable = false, maximum = 3600000000u64)]
+    jitter_us: Option<u64>,
+    /// Fraction of packets lost in each direction.
+    #[serde(default, deserialize_with = "some")]
+    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    loss: Option<f64>,
 }
 
 /// Rates by direction.
 type ByDirection = Vec<(Direction, Option<u64>)>;
 
 impl Patch {
-    /// Those of the limit and of the maximum. `None` if neither is given, or one has no direction.
-    fn rates(&self) -> Option<[ByDirection; 2]> {
+    /// What is to be another. `None` if nothing is given, or a limit or maximum without a direction.
+    fn edit(&self) -> Option<LinkEdit> {
         let given = [&self.limit, &self.maximum];
         let rates = given.map(|rates| rates.as_ref().map(Rates::list));
         let sets_nothing = rates.iter().flatten().any(Vec::is_empty);
-        let is_empty = rates.iter().all(Option::is_none);
-        (!sets_nothing && !is_empty).then(|| rates.map(Option::unwrap_or_default))
+        let [limits, maxima] = rates.map(Option::unwrap_or_default);
+        let edit = LinkEdit {
+            maxima,
+            limits,
+            queue_us: self.queue_us,
+            emulation: EmulationEdit {
+                delay_us: self.delay_us,
+                jitter_us: self.jitter_us,
+                loss: self.loss,
+            },
+        };
+        (!sets_nothing && !edit.is_empty()).then_some(edit)
     }
 }
 
-fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rates>, D::Error> {
-    Rates::deserialize(deserializer).map(Some)
+/// A value that is given, which is not `null`.
+pub(super) fn some<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
 }
 
 pub(super) fn id(text: &str) -> Result<LinkId, JsonError> {
@@ -173,9 +207,9 @@ pub(crate) async fn add(
     answer(&app, StatusCode::CREATED, link.id)
 }
 
-/// Set limits or maxima of a link
+/// Change a link: limits, maxima, queue, delay, jitter, loss
 ///
-/// Limits are for administrators and the owner of the user AS, maxima for administrators. What is absent
+/// Limits are for administrators and the owner of the user AS, all else for administrators. What is absent
 /// stays as it is.
 #[utoipa::path(
     patch, path = "/api/v1/links/{id}", operation_id = "set_link_rates",
@@ -202,13 +236,14 @@ pub(crate) async fn set(
     let id = id(&text)?;
     let wait = Query::new(query.as_deref(), &["wait"])?.number("wait")?;
     let patch: Patch = read_json(body, MAX_BODY).await?;
-    let Some([limit, maximum]) = patch.rates() else {
+    let Some(edit) = patch.edit() else {
         return Err(bad(
-            "nothing to set: give `limit` or `maximum` with `egress` or `ingress`",
+            "nothing to set: give `limit` or `maximum` with `egress` or `ingress`, `queue_us`, `delay_us`, \
+             `jitter_us` or `loss`",
         ));
     };
     let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
-    let link = change(move || coordinator.set_rates(&actor, id, &maximum, &limit)).await?;
+    let link = change(move || coordinator.edit_link(&actor, id, &edit)).await?;
     if let Some(wait) = wait {
         let wait = Duration::from_secs(wait.min(MAX_WAIT));
         let at = link.attachment_point.isd_as;
@@ -250,12 +285,14 @@ mod tests {
         let valid = [
             r#"{"limit":{"egress":1000000,"ingress":null}}"#,
             r#"{"maximum":{"ingress":0},"limit":{}}"#,
+            r#"{"queue_us":null,"delay_us":20000,"jitter_us":1000,"loss":0.01}"#,
         ];
         let valid: Vec<_> = valid.iter().map(|text| text.as_bytes().to_vec()).collect();
         fuzz(&valid, |bytes| {
             let patch = serde_json::from_slice::<Patch>(bytes).ok();
-            if let Some(rates) = patch.and_then(|patch| patch.rates()) {
-                assert!((1..=4).contains(&rates.concat().len()));
+            if let Some(edit) = patch.and_then(|patch| patch.edit()) {
+                assert!(!edit.is_empty());
+                assert!(edit.limits.len() <= 2 && edit.maxima.len() <= 2);
             }
         });
         let patch: Patch = serde_json::from_slice(&valid[0]).unwrap();
@@ -263,8 +300,24 @@ mod tests {
             (Direction::Egress, Some(1_000_000)),
             (Direction::Ingress, None),
         ];
-        assert_eq!(patch.rates(), Some([limits.to_vec(), Vec::new()]));
+        let edit = LinkEdit {
+            limits: limits.to_vec(),
+            ..LinkEdit::default()
+        };
+        assert_eq!(patch.edit(), Some(edit));
         let patch: Patch = serde_json::from_slice(&valid[1]).unwrap();
-        assert_eq!(patch.rates(), None);
+        assert_eq!(patch.edit(), None);
+        let patch: Patch = serde_json::from_slice(&valid[2]).unwrap();
+        let edit = LinkEdit {
+            queue_us: Some(None),
+            emulation: EmulationEdit {
+                delay_us: Some(20_000),
+                jitter_us: Some(1000),
+                loss: Some(0.01),
+            },
+            ..LinkEdit::default()
+        };
+        assert_eq!(patch.edit(), Some(edit));
+        assert!(serde_json::from_str::<Patch>(r#"{"delay_us":null}"#).is_err());
     }
 }

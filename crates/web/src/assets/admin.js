@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { confirmed, dialog, field, h, say } from "./dom.js";
 import { load, store } from "./live.js";
 import { machineButtons } from "./machine.js";
-import { asName } from "./names.js";
+import { asName, propertiesText } from "./names.js";
 
 const ROLES = ["admin", "user", "reader"];
 
@@ -129,7 +129,7 @@ function network() {
     node.replaceChildren(
       part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}${several(one)}`, path: `attachment-points/${one.isd_as}`, as: one, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
       part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}${several(one)}`, path: `ases/${one.isd_as}`, as: one, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
-      part("Links", store.links.map((one) => ({ name: `${asName(one.attachment_point)} – ${asName(one.user_as)}`, detail: `link ${one.id} · ${one.user_as.ip ?? "no address"}`, path: `links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), links));
+      part("Links", store.links.map((one) => ({ name: `${asName(one.attachment_point)} – ${asName(one.user_as)}`, detail: [`link ${one.id}`, one.user_as.ip ?? "no address", propertiesText(one)].filter(Boolean).join(" · "), path: `links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), links));
   };
   draw().catch((problem) => say(problem.message));
   return node;

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { h } from "./dom.js";
 import { dateTime, exactRate } from "./format.js";
 import { listen, store } from "./live.js";
-import { asName, directionPhrase } from "./names.js";
+import { asName, directionPhrase, lossText, timeText } from "./names.js";
 
 function linkName(change) {
   const link = store.links.find((one) => one.id === change.link);
@@ -17,8 +17,14 @@ function rateText(what, bits) {
   return what === "limit" ? "the whole maximum" : "none";
 }
 
+const property = (change, text) => [`set the ${change.what} of `, linkName(change), `: ${text(change.from)} → `, h("b", {}, text(change.to))];
+
 const ENDS = {
   link_added: (c) => ["added link ", String(c.link), ` between ${c.from} and ${c.to}`],
+  queue: (c) => property(c, timeText),
+  delay: (c) => property(c, timeText),
+  jitter: (c) => property(c, timeText),
+  loss: (c) => property(c, lossText),
   link_removed: (c) => ["removed link ", String(c.link), ` between ${c.from} and ${c.to}`],
   attachment_point_added: (c) => ["added the attachment point ", c.isd_as],
   attachment_point_changed: (c) => ["changed the attachment point ", c.isd_as],

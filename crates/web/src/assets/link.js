@@ -8,7 +8,7 @@ import { graph } from "./graph.js";
 import { pill } from "./links.js";
 import { listen, load, mayLimit, rateOf, store } from "./live.js";
 import { machineButtons } from "./machine.js";
-import { DIRECTIONS, MIN_LIMIT, asName, asNumber, directionName, directionPhrase, wanted } from "./names.js";
+import { DIRECTIONS, MIN_LIMIT, asName, asNumber, propertiesText, directionName, directionPhrase, wanted } from "./names.js";
 import { limitControl } from "./rate.js";
 
 const SPANS = [[60, "1 min"], [600, "10 min"], [3600, "1 h"], [86400, "24 h"]];
@@ -154,7 +154,7 @@ export function link(argument) {
       h("div", {},
         h("a", { href: "#/links", class: "small" }, "All links"),
         h("h1", {}, `${asName(current.attachment_point)} – ${asName(current.user_as)}`),
-        h("p", { class: "muted small" }, [`link ${id}`, endText(current.attachment_point), endText(current.user_as), current.device, owner].filter(Boolean).join(" · "))),
+        h("p", { class: "muted small" }, [`link ${id}`, endText(current.attachment_point), endText(current.user_as), current.device, propertiesText(current), owner].filter(Boolean).join(" · "))),
       h("div", { class: "row" }, machine, state, h("div", { class: "segments", role: "group", "aria-label": "Time that the graphs show" }, buttons))),
     trouble, reads,
     h("div", { class: "pair" }, DIRECTIONS.map((direction) => cards[direction].node)),

@@ -29,3 +29,24 @@ export function directionName(direction) {
 export function directionPhrase(direction) {
   return direction === "egress" ? "to the user AS" : "from the user AS";
 }
+
+// A time of a link in microseconds; none is the usual one of queues.
+export function timeText(us) {
+  if (us === null) return "the usual one";
+  return us < 1000 ? `${us} µs` : `${us / 1000} ms`;
+}
+
+// A fraction of packets.
+export function lossText(loss) {
+  return `${Number((loss * 100).toPrecision(6))} %`;
+}
+
+// Delay, jitter, loss and queue of a link, those that it has.
+export function propertiesText(link) {
+  return [
+    link.delay_us ? `delay ${timeText(link.delay_us)}` : "",
+    link.jitter_us ? `jitter ${timeText(link.jitter_us)}` : "",
+    link.loss ? `loss ${lossText(link.loss)}` : "",
+    link.queue_us === null ? "" : `queue ${timeText(link.queue_us)}`,
+  ].filter(Boolean).join(", ");
+}

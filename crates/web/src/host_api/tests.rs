@@ -126,6 +126,9 @@ impl Bed {
             port: None,
             device: None,
             queue_us: None,
+            delay_us: 0,
+            jitter_us: 0,
+            loss: 0.0,
             maximum: Limits::both(Some(10_000_000)),
             limit: Limits::default(),
         };

@@ -273,6 +273,53 @@ async fn administrators_keep_links_ases_and_maxima() {
     assert_eq!(core.status, 201, "{core:?}");
     let list = server.of("eve", "GET /api/v1/core-links", "").await.json();
     assert_eq!(list["core_links"][0]["ends"][1]["isd_as"], "1-ff00:0:120");
+    let path = format!("PATCH /api/v1/core-links/{}", core.json()["id"]);
+    let set = server.of("root", &path, r#"{"delay_us": 9000}"#).await;
+    assert_eq!((set.status, &set.json()["delay_us"]), (200, &json!(9000)));
+    for (user, body, status) in [
+        ("root", "{}", 400),
+        ("root", r#"{"loss": null}"#, 400),
+        ("root", r#"{"queue_us": 1}"#, 400),
+        ("eve", r#"{"loss": 0.1}"#, 403),
+    ] {
+        let refused = server.of(user, &path, body).await;
+        assert_eq!(refused.status, status, "{user} {body}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn administrators_set_queue_delay_jitter_and_loss_of_a_link() {
+    let server = Server::start().await;
+    let links = server.of("eve", "GET /api/v1/links", "").await.json();
+    let link = &links["links"][0];
+    assert_eq!((&link["delay_us"], &link["loss"]), (&json!(0), &json!(0.0)));
+    let path = format!("/api/v1/links/{}", link["id"]);
+    let body = json!({"queue_us": 7000, "delay_us": 20000, "jitter_us": 500, "loss": 0.01});
+    let patch = format!("PATCH {path}");
+    let refused = server.of("eve", &patch, &body.to_string()).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let set = server.of("root", &patch, &body.to_string()).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    let shown = server.of("eve", &format!("GET {path}"), "").await.json();
+    for (name, value) in body.as_object().unwrap() {
+        assert_eq!(&shown[name], value, "{name}");
+    }
+    assert_eq!(shown["maximum"], link["maximum"]);
+    let set = server.of("root", &patch, r#"{"queue_us": null}"#).await;
+    let set = set.json();
+    assert_eq!(
+        (&set["queue_us"], &set["delay_us"]),
+        (&Value::Null, &json!(20000))
+    );
+    for body in [
+        r#"{"loss": 2}"#,
+        r#"{"delay_us": null}"#,
+        r#"{"delay_us": 3600000001}"#,
+        "{}",
+    ] {
+        let refused = server.of("root", &patch, body).await;
+        assert_eq!(refused.status, 400, "{body}: {refused:?}");
+    }
 }
 
 #[tokio::test]

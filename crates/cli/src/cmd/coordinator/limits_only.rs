@@ -151,6 +151,9 @@ fn import(coordinator: &Coordinator, links: Vec<(Link, Remote)>) -> Result<(), C
             device: link.device,
             // At most an hour.
             queue_us: link.queue.map(|queue| queue.as_micros() as u64),
+            delay_us: 0,
+            jitter_us: 0,
+            loss: 0.0,
             maximum: Limits {
                 egress: link.rates.egress,
                 ingress: link.rates.ingress,

@@ -44,7 +44,7 @@ impl Bed {
             }
         }
         let ends = POINTS.map(isd_as);
-        let new = NewCoreLink { ends };
+        let new = NewCoreLink::new(ends);
         bed.coordinator.add_core_link(&program, &new).unwrap();
         bed
     }
@@ -57,6 +57,9 @@ impl Bed {
             port: None,
             device: None,
             queue_us: None,
+            delay_us: 0,
+            jitter_us: 0,
+            loss: 0.0,
             maximum: Limits::both(Some(10_000_000)),
             limit: Limits::default(),
         };
