@@ -10,6 +10,7 @@
 //! `deployments` and `usage` begin empty with the process. A machine fills at most one entry of each:
 //! reasons of failures are cut, and links of others are left out.
 
+mod as_links;
 mod ases;
 mod edit_link;
 mod hosts;
@@ -29,6 +30,7 @@ use hawser_file::create_private_folder;
 use hawser_topology::IsdAsn;
 use tokio::sync::watch;
 
+pub use self::as_links::NewAsLink;
 pub use self::ases::{NewAttachmentPoint, NewUserAs, Removed};
 pub use self::edit_link::LinkEdit;
 pub use self::links::{NewCoreLink, NewLink};

@@ -29,6 +29,7 @@
 //! Files are read and written under locks of both, so changes and archives block their callers.
 
 mod access;
+mod as_link;
 mod change;
 mod configuration;
 mod coordinator;
@@ -47,10 +48,11 @@ pub mod describe;
 pub use hawser_limit::{Direction, LinkCounters};
 
 pub use self::access::{Action, Actor, Denied, allows};
+pub use self::as_link::{AsLink, AsLinkKind};
 pub use self::change::{Change, ChangeKind, ChangePage};
 pub use self::configuration::{Access, ConfigurationError, Configurations, Tagged};
 pub use self::coordinator::{
-    Coordinator, LinkEdit, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
+    Coordinator, LinkEdit, NewAsLink, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
 };
 pub use self::emulation::{Emulation, EmulationEdit};
 pub use self::enforce::enforce_locally;

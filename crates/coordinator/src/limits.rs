@@ -39,7 +39,8 @@ pub enum LimitError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(
-    description = "As the attachment point sees it: egress is to the user AS, ingress from it."
+    description = "As the attachment point, or the first end, sees it: egress is to the user AS or to the \
+        second end, ingress from it."
 )]
 pub struct Limits {
     /// To the user AS.

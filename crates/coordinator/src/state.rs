@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 
+use crate::as_link::AsLink;
 use crate::host::{AttachmentPoint, Host, UserAs};
 use crate::limits::Limits;
-use crate::link::{CoreLink, Link, LinkId};
+use crate::link::{CoreLink, Link, LinkEnd, LinkId};
 use crate::user::{User, UserId};
 
 /// The whole state at one moment.
@@ -24,6 +26,8 @@ pub struct State {
     pub links: BTreeMap<LinkId, Link>,
     /// The links between attachment points.
     pub core_links: BTreeMap<LinkId, CoreLink>,
+    /// The links between user ASes, and peering links.
+    pub as_links: BTreeMap<LinkId, AsLink>,
     /// The numbers that come next.
     pub(crate) next: Next,
 }
@@ -109,13 +113,79 @@ impl State {
         self.core_links.values().filter(has)
     }
 
-    /// What an attachment point is to enforce. Links without a known address at the far end are left
-    /// out: nothing tells their packets.
+    /// The peering links and links to other user ASes that an AS has.
+    pub fn as_links_of(&self, isd_as: IsdAsn) -> impl Iterator<Item = &AsLink> {
+        let has = move |link: &&AsLink| link.ends.iter().any(|end| end.isd_as == isd_as);
+        self.as_links.values().filter(has)
+    }
+
+    /// Both ends of each link of any kind that an AS has.
+    pub(crate) fn link_ends_of(&self, isd_as: IsdAsn) -> impl Iterator<Item = [LinkEnd; 2]> {
+        let links = self.links_of(isd_as);
+        let links = links.map(|link| [link.attachment_point, link.user_as]);
+        let core = self.core_links_of(isd_as).map(|link| link.ends);
+        let others = self.as_links_of(isd_as).map(|link| link.ends);
+        links.chain(core).chain(others)
+    }
+
+    /// The ends of all links of any kind.
+    pub(crate) fn ends_mut(&mut self) -> impl Iterator<Item = &mut LinkEnd> {
+        let links = self.links.values_mut();
+        let links = links.flat_map(|link| [&mut link.attachment_point, &mut link.user_as]);
+        let core = self.core_links.values_mut();
+        let core = core.flat_map(|link| &mut link.ends);
+        let others = self.as_links.values_mut();
+        links
+            .chain(core)
+            .chain(others.flat_map(|link| &mut link.ends))
+    }
+
+    /// The far ends of the links that an AS may limit.
+    pub(crate) fn limited_far_ends(
+        &self,
+        isd_as: IsdAsn,
+    ) -> impl Iterator<Item = (LinkId, &LinkEnd)> {
+        let links = self.links.values();
+        let links = links.filter(move |link| link.attachment_point.isd_as == isd_as);
+        let links = links.map(|link| (link.id, &link.user_as));
+        let others = self.as_links_of(isd_as).map(move |link| {
+            let [one, other] = &link.ends;
+            (link.id, if one.isd_as == isd_as { other } else { one })
+        });
+        links.chain(others)
+    }
+
+    /// The limits of a link that are to be in force; `None` if none has them by this number.
     #[must_use]
-    pub fn enforced(&self, attachment_point: IsdAsn) -> Vec<EnforcedLink> {
-        let device = self.attachment_points.get(&attachment_point);
+    pub fn limits_of(&self, link: LinkId) -> Option<Limits> {
+        let of_link = self.links.get(&link).map(Link::wanted);
+        of_link.or_else(|| self.as_links.get(&link).map(|link| link.limit))
+    }
+
+    /// Whether an AS counts what a link carries in a direction: an attachment point all of its links to user
+    /// ASes, others what they send.
+    #[must_use]
+    pub fn counts(&self, isd_as: IsdAsn, link: LinkId, direction: Direction) -> bool {
+        match (self.links.get(&link), self.as_links.get(&link)) {
+            (Some(link), _) => link.attachment_point.isd_as == isd_as,
+            (None, Some(link)) => {
+                let [first, second] = link.ends.map(|end| end.isd_as == isd_as);
+                match direction {
+                    Direction::Egress => first,
+                    Direction::Ingress => second,
+                }
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// What an AS is to enforce. Links without a known address at the far end are left out: nothing
+    /// tells their packets.
+    #[must_use]
+    pub fn enforced(&self, isd_as: IsdAsn) -> Vec<EnforcedLink> {
+        let device = self.attachment_points.get(&isd_as);
         let device = device.and_then(|one| one.device.clone());
-        let of_it = |link: &&Link| link.attachment_point.isd_as == attachment_point;
+        let of_it = |link: &&Link| link.attachment_point.isd_as == isd_as;
         let links = self.links.values().filter(of_it);
         let links = links.filter_map(|link| {
             Some(EnforcedLink {
@@ -128,7 +198,23 @@ impl State {
                 limits: link.wanted(),
             })
         });
-        links.collect()
+        let others = self.as_links_of(isd_as).filter_map(|link| {
+            let [first, second] = &link.ends;
+            let (far, egress) = match first.isd_as == isd_as {
+                true => (second, link.limit.egress),
+                false => (first, link.limit.ingress),
+            };
+            Some(EnforcedLink {
+                link: link.id,
+                user_as: far.isd_as,
+                ip: far.ip?,
+                port: far.port,
+                device: device.clone(),
+                queue: link.queue_us.map(Duration::from_micros),
+                limits: Limits::default().with(Direction::Egress, egress),
+            })
+        });
+        links.chain(others).collect()
     }
 
     /// Gives those ASes a new version whose configuration differs from that in `before`.
@@ -151,6 +237,12 @@ impl State {
         }
         for id in differing(&before.core_links, &self.core_links) {
             for link in [before.core_links.get(&id), self.core_links.get(&id)] {
+                let ends = link.into_iter().flat_map(|link| &link.ends);
+                touched.extend(ends.map(|end| end.isd_as));
+            }
+        }
+        for id in differing(&before.as_links, &self.as_links) {
+            for link in [before.as_links.get(&id), self.as_links.get(&id)] {
                 let ends = link.into_iter().flat_map(|link| &link.ends);
                 touched.extend(ends.map(|end| end.isd_as));
             }

@@ -31,6 +31,7 @@ const ATTACHMENT_POINTS: Entries = TableDefinition::new("attachment_points");
 const USER_ASES: Entries = TableDefinition::new("user_ases");
 const LINKS: Entries = TableDefinition::new("links");
 const CORE_LINKS: Entries = TableDefinition::new("core_links");
+const AS_LINKS: Entries = TableDefinition::new("as_links");
 const CHANGES: Entries = TableDefinition::new("changes");
 /// (link, change): the changes of each link.
 const CHANGES_BY_LINK: TableDefinition<'static, (u64, u64), ()> =
@@ -168,6 +169,9 @@ fn save(database: &Database, old: &State, new: &State, changes: &[Change]) -> Re
         &new.core_links,
         |id| id.0,
     )?;
+    write(&transaction, AS_LINKS, &old.as_links, &new.as_links, |id| {
+        id.0
+    })?;
     record(&transaction, changes)?;
     {
         let mut meta = transaction.open_table(META).map_err(text)?;
@@ -258,6 +262,7 @@ fn read(database: &Database) -> Result<State, String> {
         user_ases: entries(&transaction, USER_ASES, IsdAsn::from_u64)?,
         links: entries(&transaction, LINKS, LinkId)?,
         core_links: entries(&transaction, CORE_LINKS, LinkId)?,
+        as_links: entries(&transaction, AS_LINKS, LinkId)?,
         next,
     })
 }

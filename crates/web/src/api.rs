@@ -1,5 +1,6 @@
 //! The API below `/api/v1`.
 
+pub(crate) mod as_links;
 pub(crate) mod ases;
 pub(crate) mod changes;
 pub(crate) mod core_links;

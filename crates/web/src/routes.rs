@@ -14,7 +14,9 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{ases, changes, core_links, links, metrics, openapi, session, usage, users};
+use crate::api::{
+    as_links, ases, changes, core_links, links, metrics, openapi, session, usage, users,
+};
 use crate::app::App;
 use crate::host_api::{archive, configuration, name_other_machine, reports};
 use crate::page;
@@ -29,6 +31,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         .routes(routes!(usage::history))
         .routes(routes!(core_links::list, core_links::add))
         .routes(routes!(core_links::set, core_links::remove))
+        .routes(routes!(as_links::list, as_links::add))
+        .routes(routes!(as_links::set, as_links::remove))
         .routes(routes!(usage::now))
         .routes(routes!(usage::live))
         .routes(routes!(changes::list))

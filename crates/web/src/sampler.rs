@@ -63,14 +63,14 @@ pub(crate) struct Sampler(BTreeMap<(LinkId, Direction), Track>);
 impl Sampler {
     /// Takes in the last reports. Returns the use of all links that have been reported of late.
     pub fn tick(&mut self, now: u64, reports: &Reports, state: &State) -> Vec<Use> {
-        self.0.retain(|(link, _), _| state.links.contains_key(link));
-        for (at, report) in reports.values() {
+        self.0
+            .retain(|(link, _), _| state.limits_of(*link).is_some());
+        for (isd_as, (at, report)) in reports {
             let fresh = now.saturating_sub(*at) < MAX_REPORT_AGE;
-            for one in report
-                .iter()
-                .filter(|one| state.links.contains_key(&one.link))
-            {
-                for direction in Direction::ALL {
+            for one in report {
+                let directions = Direction::ALL.into_iter();
+                // Each end of a link between user ASes counts what it sends.
+                for direction in directions.filter(|of| state.counts(*isd_as, one.link, *of)) {
                     let counters = one.of(direction).filter(|_| fresh);
                     let track = self.0.entry((one.link, direction)).or_default();
                     track.observe(*at, counters);
@@ -79,8 +79,8 @@ impl Sampler {
         }
         let mut used = Vec::new();
         for ((link, direction), track) in &mut self.0 {
-            let wanted = state.links.get(link).map(|link| link.wanted());
-            let limit = wanted.and_then(|limits| limits.of(*direction));
+            let limit = state.limits_of(*link);
+            let limit = limit.and_then(|limits| limits.of(*direction));
             track.history.push(now, track.rate, limit);
             if let Some((_, counters)) = track.counters {
                 used.push(Use {
@@ -133,6 +133,43 @@ mod tests {
             ..usage
         };
         [(IsdAsn::WILDCARD, (at, vec![usage, foreign]))].into()
+    }
+
+    #[test]
+    fn each_end_of_a_link_between_user_ases_counts_its_direction() {
+        let link = serde_json::json!({
+            "id": 1, "kind": "peer", "ends": [{ "isd_as": "1-1" }, { "isd_as": "1-2" }],
+            "limit": { "egress": 9000 },
+        });
+        let mut state = State::default();
+        let link = serde_json::from_value(link).unwrap();
+        state.as_links.insert(LinkId(1), link);
+        let counters = |bytes| {
+            Some(LinkCounters {
+                bytes,
+                ..LinkCounters::default()
+            })
+        };
+        let reports = |at, [egress, ingress]: [u64; 2]| -> Reports {
+            let usage = |egress, ingress| LinkUsage {
+                link: LinkId(1),
+                egress,
+                ingress,
+            };
+            let first = vec![usage(counters(egress), None)];
+            let second = vec![usage(None, counters(ingress))];
+            let [one, other] = ["1-1", "1-2"].map(|text| text.parse().unwrap());
+            [(one, (at, first)), (other, (at, second))].into()
+        };
+        let mut sampler = Sampler::default();
+        sampler.tick(1000, &reports(1000, [0, 0]), &state);
+        let used = sampler.tick(2000, &reports(2000, [100, 200]), &state);
+        let rates: Vec<_> = used.iter().map(|one| (one.direction, one.rate)).collect();
+        let expected = [
+            (Direction::Egress, Some(800.0)),
+            (Direction::Ingress, Some(1600.0)),
+        ];
+        assert_eq!(rates, expected);
     }
 
     #[test]

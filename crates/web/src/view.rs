@@ -2,8 +2,8 @@
 
 use hawser_coordinator::describe::{Address, Device, IsdAs, Name};
 use hawser_coordinator::{
-    AttachmentPoint, CoreLink, Emulation, Host, Limits, Link, LinkEnd, Place, Role, State, User,
-    UserAs,
+    AsLink, AttachmentPoint, CoreLink, Emulation, Host, Limits, Link, LinkEnd, Place, Role, State,
+    User, UserAs,
 };
 use hawser_topology::IsdAsn;
 use serde::Serialize;
@@ -232,6 +232,7 @@ pub(crate) struct LinksView<'a> {
     revision: u64,
     links: Vec<LinkView<'a>>,
     core_links: Vec<&'a CoreLink>,
+    as_links: Vec<&'a AsLink>,
 }
 
 impl<'a> LinksView<'a> {
@@ -241,6 +242,7 @@ impl<'a> LinksView<'a> {
             revision,
             links: links.map(|link| LinkView::new(app, state, link)).collect(),
             core_links: state.core_links.values().collect(),
+            as_links: state.as_links.values().collect(),
         }
     }
 }

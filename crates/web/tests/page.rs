@@ -144,7 +144,7 @@ async fn an_administrator_adds_users_and_links() {
         log_in(&mut browser, &token);
         browser.until("document.querySelector('a[href=\"#/admin\"]')");
         browser.evaluate("location.hash = '#/admin'");
-        browser.until("document.querySelectorAll('.card').length === 4");
+        browser.until("document.querySelectorAll('.card').length === 5");
         tab_to(&mut browser, "input[maxlength='64']");
         browser.type_text("carol <b>");
         browser.press("Enter", 13, 1);
@@ -277,7 +277,7 @@ async fn every_view_fits_phones_in_light_and_dark() {
                     "map" => "document.querySelector('.map .link')",
                     "link/1" => "document.querySelector('.egress .area') && document.querySelector('.changes li')",
                     "changes" => "document.querySelector('.changes li')",
-                    _ => "document.querySelectorAll('.card').length === 4",
+                    _ => "document.querySelectorAll('.card').length === 5",
                 });
                 let wide = "document.documentElement.scrollWidth <= innerWidth";
                 assert_eq!(browser.evaluate(wide), true, "{view} at {width}");

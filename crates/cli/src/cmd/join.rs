@@ -1,6 +1,7 @@
 //! `hawser as`: one AS on this machine, from the archive of its coordinator.
 
 mod health;
+mod limits;
 mod report;
 
 use std::fs::File;
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use self::health::HealthArgs;
+use self::limits::LimitsOfUser;
 use self::report::{Joined, show};
 use super::{files, folders, headings, init, print, process};
 use crate::failure::{Doing, Failure};
@@ -215,17 +217,15 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     let (reporter, health) = hawser_node::health();
     let socket = runtime.block_on(async { HealthSocket::bind(&folder) })?;
     announce()?;
-    let limits: Option<Arc<dyn Enforcer<String>>> = match current.manifest()?.role {
-        Role::AttachmentPoint => {
-            let (limiter, all_others) = (Limiter::open()?, Limits::default());
-            let limits = KernelEnforcer::new(limiter, Scope::OwnDevices, all_others);
-            Some(Arc::new(limits))
-        }
-        Role::User => None,
+    let (limiter, all_others) = (Limiter::open()?, Limits::default());
+    let limits = KernelEnforcer::new(limiter, Scope::OwnDevices, all_others);
+    let limits: Arc<dyn Enforcer<String>> = match current.manifest()?.role {
+        Role::AttachmentPoint => Arc::new(limits),
+        Role::User => Arc::new(LimitsOfUser::new(limits)),
     };
     let options = Options {
         program: process::program()?,
-        limits,
+        limits: Some(limits),
         segments,
         addresses,
         health: Some(reporter),

@@ -1,6 +1,7 @@
 //! ASes that join from archives, and follow their coordinator.
 
 mod alone;
+mod as_links;
 mod away;
 pub mod bed;
 mod emulation;

@@ -49,8 +49,9 @@ pub(super) fn configuration(
     manifest.label.clone_from(label);
     manifest.coordinator = Some(follow);
     bundle.set_manifest(&manifest);
-    if role == Role::AttachmentPoint {
-        bundle.set_link_info(&limits(state, isd_as));
+    let limits = limits(state, isd_as);
+    if role == Role::AttachmentPoint || !limits.0.is_empty() {
+        bundle.set_link_info(&limits);
     }
     Ok(bundle)
 }
@@ -108,7 +109,7 @@ fn link_states(state: &State, isd_as: IsdAsn) -> BTreeMap<u16, LinkState> {
     states.collect()
 }
 
-/// The limits that are to be in force at an attachment point, by the numbers of the links.
+/// The limits that are to be in force at an AS, by the numbers of the links.
 fn limits(state: &State, isd_as: IsdAsn) -> LinkInfo {
     let links = state.enforced(isd_as).into_iter().filter_map(|link| {
         let (egress, ingress) = (link.limits.egress, link.limits.ingress);

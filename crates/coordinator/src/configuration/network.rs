@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Underlay};
 
+use crate::as_link::AsLinkKind;
 use crate::emulation::Emulation;
 use crate::link::LinkEnd;
 use crate::state::State;
@@ -26,7 +27,7 @@ pub(super) struct KnownEnd {
 /// A link both of whose ends are known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownLink {
-    /// The attachment point's end if only one is an attachment point's.
+    /// The parent's end, if one is a parent.
     pub a: KnownEnd,
     pub b: KnownEnd,
     pub kind: LinkKind,
@@ -74,15 +75,25 @@ pub(super) fn links(state: &State) -> impl Iterator<Item = KnownLink> {
         let (a, b) = (&link.attachment_point, &link.user_as);
         (a, b, LinkKind::Child, link.emulation)
     });
-    core.chain(user).filter_map(|(a, b, kind, emulation)| {
-        let (a, b) = (known(a)?, known(b)?);
-        Some(KnownLink {
-            a,
-            b,
-            kind,
-            emulation,
+    let others = state.as_links.values().map(|link| {
+        let ([a, b], kind) = (&link.ends, link.kind);
+        let kind = match kind {
+            AsLinkKind::Child => LinkKind::Child,
+            AsLinkKind::Peer => LinkKind::Peer,
+        };
+        (a, b, kind, link.emulation)
+    });
+    core.chain(user)
+        .chain(others)
+        .filter_map(|(a, b, kind, emulation)| {
+            let (a, b) = (known(a)?, known(b)?);
+            Some(KnownLink {
+                a,
+                b,
+                kind,
+                emulation,
+            })
         })
-    })
 }
 
 /// Whether an AS has a link that can be configured.

@@ -1,3 +1,4 @@
+mod as_links;
 mod emulation;
 
 use std::fs;

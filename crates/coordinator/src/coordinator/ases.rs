@@ -170,8 +170,17 @@ fn remove_links(state: &mut State, isd_as: IsdAsn, changes: &mut Vec<ChangeKind>
             to: link.ends[1].isd_as,
         });
     }
+    let others: Vec<_> = state.as_links_of(isd_as).cloned().collect();
+    for link in &others {
+        state.as_links.remove(&link.id);
+        changes.push(ChangeKind::LinkRemoved {
+            link: link.id,
+            from: link.ends[0].isd_as,
+            to: link.ends[1].isd_as,
+        });
+    }
     Removed {
-        links: links.len() + core.len(),
+        links: links.len() + core.len() + others.len(),
     }
 }
 

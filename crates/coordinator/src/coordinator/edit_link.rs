@@ -54,12 +54,11 @@ fn record(
     }
 }
 
-/// Records what of a link's maximum and limit differs.
-pub(super) fn record_rates(
+/// Records what of a link's maximum differs.
+pub(super) fn record_maximum(
     changes: &mut Vec<ChangeKind>,
     link: LinkId,
     maximum: (Limits, Limits),
-    limit: (Limits, Limits),
 ) {
     record(changes, maximum, |direction, from, to| {
         ChangeKind::Maximum {
@@ -69,12 +68,33 @@ pub(super) fn record_rates(
             to,
         }
     });
+}
+
+/// Limits with other rates in the named directions.
+pub(super) fn edited(limits: Limits, rates: &Rates) -> Limits {
+    rates.iter().fold(limits, |limits, (direction, rate)| {
+        limits.with(*direction, *rate)
+    })
+}
+
+/// Records what of a link's limit, queue, delay, jitter and loss differs.
+pub(super) fn record_all(
+    changes: &mut Vec<ChangeKind>,
+    link: LinkId,
+    limit: (Limits, Limits),
+    (from, to): (Option<u64>, Option<u64>),
+    (before, now): (Emulation, Emulation),
+) {
     record(changes, limit, |direction, from, to| ChangeKind::Limit {
         link,
         direction,
         from,
         to,
     });
+    if from != to {
+        changes.push(ChangeKind::Queue { link, from, to });
+    }
+    record_emulation(changes, link, before, now);
 }
 
 /// Records what of a link's delay, jitter and loss differs.
@@ -153,13 +173,7 @@ impl Coordinator {
                 allows(actor, Action::Administer)?;
             }
             allows(actor, Action::SetLimit { owner })?;
-            let set = |old: Limits, rates: &Rates| {
-                let with = |limits: Limits, (direction, rate): &(Direction, Option<u64>)| {
-                    limits.with(*direction, *rate)
-                };
-                rates.iter().fold(old, with)
-            };
-            let maximum = set(link.maximum, &edit.maxima);
+            let maximum = edited(link.maximum, &edit.maxima);
             maximum.check()?;
             let mut limit = link.limit;
             for direction in Direction::ALL {
@@ -168,18 +182,20 @@ impl Coordinator {
                     limit = limit.with(direction, limit.min(maximum).of(direction));
                 }
             }
-            let limit = set(limit, &edit.limits);
+            let limit = edited(limit, &edit.limits);
             limit.check_below(maximum)?;
             let queue_us = edit.queue_us.unwrap_or(link.queue_us);
             check_time("queue", queue_us)?;
             let emulation = edit.emulation.apply(link.emulation);
             emulation.check()?;
-            record_rates(changes, id, (link.maximum, maximum), (link.limit, limit));
-            if queue_us != link.queue_us {
-                let (from, to) = (link.queue_us, queue_us);
-                changes.push(ChangeKind::Queue { link: id, from, to });
-            }
-            record_emulation(changes, id, link.emulation, emulation);
+            record_maximum(changes, id, (link.maximum, maximum));
+            record_all(
+                changes,
+                id,
+                (link.limit, limit),
+                (link.queue_us, queue_us),
+                (link.emulation, emulation),
+            );
             let link = Link {
                 maximum,
                 limit,

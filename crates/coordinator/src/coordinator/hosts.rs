@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{MutexGuard, PoisonError};
 
 use hawser_http::TokenHash;
+use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 
 use super::{Coordinator, now};
@@ -248,8 +249,9 @@ impl Coordinator {
         failed.retain(|id, reason| {
             // A program elsewhere sent it: what it can fill is bounded.
             *reason = reason.chars().take(500).collect();
-            let link = state.links.get(id);
-            link.is_some_and(|link| link.attachment_point.isd_as == isd_as)
+            Direction::ALL
+                .into_iter()
+                .any(|direction| state.counts(isd_as, *id, direction))
         });
         let mut deployments = self.deployments();
         let deployment = deployments.entry(isd_as).or_default();
@@ -262,12 +264,25 @@ impl Coordinator {
         }
     }
 
-    /// What the links of an attachment point have carried. Counters of other links are left out.
+    /// What the links that an AS limits have carried, as the AS sees it. Counters of other links are left out.
     pub fn report_usage(&self, isd_as: IsdAsn, mut usage: Vec<LinkUsage>) {
         let state = self.state();
+        for one in &mut usage {
+            // What the second end sends is the ingress of the link.
+            let link = state.as_links.get(&one.link);
+            if link.is_some_and(|link| link.ends[1].isd_as == isd_as) {
+                std::mem::swap(&mut one.egress, &mut one.ingress);
+            }
+            one.egress = one
+                .egress
+                .filter(|_| state.counts(isd_as, one.link, Direction::Egress));
+            one.ingress = one
+                .ingress
+                .filter(|_| state.counts(isd_as, one.link, Direction::Ingress));
+        }
         usage.retain(|one| {
-            let link = state.links.get(&one.link);
-            link.is_some_and(|link| link.attachment_point.isd_as == isd_as)
+            let mut directions = Direction::ALL.into_iter();
+            directions.any(|direction| state.counts(isd_as, one.link, direction))
         });
         self.usages().insert(isd_as, (now(), usage));
     }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Coordinator;
 use super::ases::{NewAttachmentPoint, NewUserAs, add_attachment_point, add_user_as, check_device};
-use super::edit_link::record_rates;
+use super::edit_link::{record_all, record_maximum};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::describe::{self, Address, Device, IsdAs};
@@ -136,14 +136,12 @@ fn router(state: &State, isd_as: IsdAsn) -> Result<(&[IpAddr], u16), ChangeError
 
 /// All ends of links in an AS.
 fn ends(state: &State, isd_as: IsdAsn) -> impl Iterator<Item = LinkEnd> {
-    let links = state.links_of(isd_as);
-    let links = links.flat_map(|link| [link.attachment_point, link.user_as]);
-    let core = state.core_links_of(isd_as).flat_map(|link| link.ends);
-    links.chain(core).filter(move |end| end.isd_as == isd_as)
+    let ends = state.link_ends_of(isd_as).flatten();
+    ends.filter(move |end| end.isd_as == isd_as)
 }
 
 /// The next free end of a link in an AS, at `ip`.
-fn end(
+pub(super) fn end(
     state: &State,
     isd_as: IsdAsn,
     ip: Option<IpAddr>,
@@ -190,6 +188,25 @@ fn addresses(one: &[IpAddr], other: &[IpAddr]) -> Option<(IpAddr, IpAddr)> {
         })
 }
 
+/// An address of each of two ASes, both of one family.
+///
+/// # Errors
+/// [`ChangeError`] when there is no such AS, or they have none.
+pub(super) fn common_addresses(
+    state: &State,
+    one: IsdAsn,
+    other: IsdAsn,
+) -> Result<(IpAddr, IpAddr), ChangeError> {
+    let chosen = addresses(router(state, one)?.0, router(state, other)?.0);
+    chosen.ok_or_else(|| no_common_address(one, other))
+}
+
+fn no_common_address(one: IsdAsn, other: IsdAsn) -> ChangeError {
+    ChangeError::Conflict(format!(
+        "{one} and {other} have no addresses of one family: give both an IPv4 or an IPv6 address"
+    ))
+}
+
 /// The addresses of a link's two ends, as far as they are known.
 fn underlay(state: &State, new: &NewLink) -> Result<(Option<IpAddr>, Option<IpAddr>), ChangeError> {
     let (here, _) = router(state, new.attachment_point)?;
@@ -203,28 +220,27 @@ fn underlay(state: &State, new: &NewLink) -> Result<(Option<IpAddr>, Option<IpAd
     }
     match addresses(here, there) {
         Some((here, there)) => Ok((Some(here), Some(there))),
-        None => Err(ChangeError::Conflict(format!(
-            "{} and {} have no addresses of one family: give both an IPv4 or an IPv6 address",
-            new.attachment_point, new.user_as
-        ))),
+        None => Err(no_common_address(new.attachment_point, new.user_as)),
     }
 }
 
-/// Two links of one attachment point whose packets look alike cannot have limits of their own.
-fn check_distinct(state: &State, link: &Link) -> Result<(), ChangeError> {
-    let Some(ip) = link.user_as.ip else {
+/// Two links of one AS whose packets look alike there cannot have limits of their own: checks that none of
+/// those that it may limit has the far end `far`.
+pub(super) fn check_far_end(
+    state: &State,
+    isd_as: IsdAsn,
+    far: &LinkEnd,
+) -> Result<(), ChangeError> {
+    let Some(ip) = far.ip else {
         return Ok(());
     };
-    let port = link.user_as.port;
-    let alike = state.links_of(link.attachment_point.isd_as).find(|other| {
-        // A link without a port has the packets of all other ports.
-        other.user_as.ip == Some(ip) && other.user_as.port == port
-    });
+    // A link without a port has the packets of all other ports.
+    let mut limited = state.limited_far_ends(isd_as);
+    let alike = limited.find(|(_, other)| other.ip == Some(ip) && other.port == far.port);
     match alike {
         None => Ok(()),
-        Some(other) => Err(ChangeError::Conflict(format!(
-            "link {} has the address {ip} too: give each of them a UDP port of its own",
-            other.id
+        Some((id, _)) => Err(ChangeError::Conflict(format!(
+            "link {id} has the address {ip} too: give each of them a UDP port of its own"
         ))),
     }
 }
@@ -267,7 +283,7 @@ fn add_link(
         maximum: new.maximum,
         limit: new.limit,
     };
-    check_distinct(state, &link)?;
+    check_far_end(state, new.attachment_point, &link.user_as)?;
     state.next.link += 1;
     state.links.insert(link.id, link.clone());
     changes.push(ChangeKind::LinkAdded {
@@ -276,7 +292,16 @@ fn add_link(
         to: new.user_as,
     });
     let none = Limits::default();
-    record_rates(changes, link.id, (none, link.maximum), (none, link.limit));
+    record_maximum(changes, link.id, (none, link.maximum));
+    let (queue, emulation) = (link.queue_us, link.emulation);
+    let limit = (none, link.limit);
+    record_all(
+        changes,
+        link.id,
+        limit,
+        (queue, queue),
+        (emulation, emulation),
+    );
     Ok(link)
 }
 
@@ -337,12 +362,7 @@ impl Coordinator {
             }
             let emulation = new.emulation();
             emulation.check()?;
-            let chosen = addresses(router(state, one)?.0, router(state, other)?.0);
-            let (here, there) = chosen.ok_or_else(|| {
-                ChangeError::Conflict(format!(
-                    "{one} and {other} have no addresses of one family: give both an IPv4 or an IPv6 address"
-                ))
-            })?;
+            let (here, there) = common_addresses(state, one, other)?;
             let link = CoreLink {
                 id: LinkId(state.next.link),
                 ends: [

@@ -1,6 +1,6 @@
 //! ASes whose addresses change while they have links.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use hawser_topology::IsdAsn;
@@ -67,13 +67,7 @@ pub(super) fn move_ends(
         has_moved = true;
         Ok(())
     };
-    for link in state.links.values_mut() {
-        follow(&mut link.attachment_point)?;
-        follow(&mut link.user_as)?;
-    }
-    for link in state.core_links.values_mut() {
-        link.ends.iter_mut().try_for_each(&mut follow)?;
-    }
+    state.ends_mut().try_for_each(&mut follow)?;
     match has_moved {
         true => check_distinct(state, isd_as),
         false => Ok(()),
@@ -137,34 +131,33 @@ fn addresses(state: &State, isd_as: IsdAsn) -> Option<Vec<IpAddr>> {
 }
 
 /// Checks that the links of an AS can be told apart, at its own border router by their UDP ports, and at
-/// each attachment point by the addresses of their far ends, which limits need.
+/// each AS that limits them by the addresses of their far ends.
 fn check_distinct(state: &State, isd_as: IsdAsn) -> Result<(), ChangeError> {
-    let links = state.links_of(isd_as);
-    let ends = links.flat_map(|link| [link.attachment_point, link.user_as]);
-    let core = state.core_links_of(isd_as).flat_map(|link| link.ends);
     let mut own = BTreeSet::new();
-    for end in ends.chain(core).filter(|end| end.isd_as == isd_as) {
-        if let Some(at) = end.underlay()
-            && !own.insert(at)
+    let mut neighbours = BTreeSet::from([isd_as]);
+    for ends in state.link_ends_of(isd_as) {
+        neighbours.extend(ends.map(|end| end.isd_as));
+        let here = ends.iter().filter(|end| end.isd_as == isd_as);
+        if let Some(at) = here
+            .filter_map(LinkEnd::underlay)
+            .find(|at| !own.insert(*at))
         {
             return Err(ChangeError::Conflict(format!(
                 "{isd_as} would have two links at {at}: remove one of them first"
             )));
         }
     }
-    for link in state.links_of(isd_as) {
-        let far = (link.user_as.ip, link.user_as.port);
-        let mut others = state.links_of(link.attachment_point.isd_as);
-        let alike = others.find(|other| {
-            let is_there = other.attachment_point.isd_as == link.attachment_point.isd_as;
-            let same = (other.user_as.ip, other.user_as.port) == far;
-            other.id != link.id && is_there && same && far.0.is_some()
-        });
-        if let (Some(other), Some(ip)) = (alike, far.0) {
-            return Err(ChangeError::Conflict(format!(
-                "links {} and {} would both have the address {ip}: remove one of them first",
-                link.id, other.id
-            )));
+    for limiting in neighbours {
+        let mut known = BTreeMap::new();
+        for (id, far) in state.limited_far_ends(limiting) {
+            let Some(ip) = far.ip else {
+                continue;
+            };
+            if let Some(other) = known.insert((ip, far.port), id) {
+                return Err(ChangeError::Conflict(format!(
+                    "links {other} and {id} would both have the address {ip}: remove one of them first"
+                )));
+            }
         }
     }
     Ok(())

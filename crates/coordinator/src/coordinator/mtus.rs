@@ -31,13 +31,7 @@ fn set(state: &mut State, isd_as: IsdAsn, mtus: &BTreeMap<u16, u16>) -> bool {
         has_changed |= end.mtu != mtu;
         end.mtu = mtu;
     };
-    for link in state.links.values_mut() {
-        set(&mut link.attachment_point);
-        set(&mut link.user_as);
-    }
-    for link in state.core_links.values_mut() {
-        link.ends.iter_mut().for_each(&mut set);
-    }
+    state.ends_mut().for_each(&mut set);
     has_changed
 }
 

@@ -5,13 +5,14 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
 
 use super::{
-    ATTACHMENT_POINTS, CHANGES, CHANGES_BY_LINK, CORE_LINKS, LINKS, META, USER_ASES, USERS, text,
+    AS_LINKS, ATTACHMENT_POINTS, CHANGES, CHANGES_BY_LINK, CORE_LINKS, LINKS, META, USER_ASES,
+    USERS, text,
 };
 use crate::change::Change;
 use crate::error::OpenError;
 
 /// The format of today.
-pub const SCHEMA: u64 = 2;
+pub const SCHEMA: u64 = 3;
 
 const KEY: &str = "schema";
 
@@ -19,7 +20,7 @@ const KEY: &str = "schema";
 type Step = fn(&WriteTransaction) -> Result<(), String>;
 
 /// The steps from format 1 on.
-const STEPS: [Step; SCHEMA as usize - 1] = [index_changes_by_link];
+const STEPS: [Step; SCHEMA as usize - 1] = [index_changes_by_link, add_as_links];
 
 /// Gives a new database its tables.
 pub(super) fn make(database: &Database) -> Result<(), String> {
@@ -65,6 +66,7 @@ fn write(database: &Database, found: Option<u64>) -> Result<(), String> {
         USER_ASES,
         LINKS,
         CORE_LINKS,
+        AS_LINKS,
         CHANGES,
     ] {
         transaction.open_table(table).map_err(text)?;
@@ -82,6 +84,11 @@ fn write(database: &Database, found: Option<u64>) -> Result<(), String> {
         .insert(KEY, SCHEMA)
         .map_err(text)?;
     transaction.commit().map_err(text)
+}
+
+/// 2 to 3: the table of peering links and of those between user ASes, which has been made.
+fn add_as_links(_: &WriteTransaction) -> Result<(), String> {
+    Ok(())
 }
 
 /// 1 to 2: changes are found by their link.

@@ -31,11 +31,12 @@ fn a_store_of_the_format_before_is_migrated() {
             .unwrap();
         link
     };
-    // Format 1 did not have the table, and nothing else was different.
+    // Format 1 did not have these tables, and nothing else was different.
     edit(folder.path(), |transaction| {
         assert!(transaction.delete_table(CHANGES_BY_LINK).unwrap());
         let mut meta = transaction.open_table(META).unwrap();
-        meta.insert("schema", SCHEMA - 1).unwrap();
+        assert!(transaction.delete_table(AS_LINKS).unwrap());
+        meta.insert("schema", 1).unwrap();
     });
     let coordinator = Coordinator::open(folder.path()).unwrap();
     let page = coordinator.changes(&Actor::program(), None, 10, Some(link));
@@ -54,6 +55,20 @@ fn a_store_of_the_format_before_is_migrated() {
         coordinator.state().links[&link].limit.egress,
         Some(1_000_000)
     );
+}
+
+#[test]
+fn a_store_without_links_between_user_ases_has_none() {
+    let folder = tempdir().unwrap();
+    let link = network(&Coordinator::open(folder.path()).unwrap());
+    edit(folder.path(), |transaction| {
+        assert!(transaction.delete_table(AS_LINKS).unwrap());
+        let mut meta = transaction.open_table(META).unwrap();
+        meta.insert("schema", 2).unwrap();
+    });
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let state = coordinator.state();
+    assert!(state.as_links.is_empty() && state.links.contains_key(&link));
 }
 
 #[test]

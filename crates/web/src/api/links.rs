@@ -38,12 +38,14 @@ pub(crate) struct Rates {
 }
 
 /// A value that is given, also as `null`.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+pub(super) fn given<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<u64>>, D::Error> {
     Option::<u64>::deserialize(deserializer).map(Some)
 }
 
 impl Rates {
-    fn list(&self) -> ByDirection {
+    pub(super) fn list(&self) -> ByDirection {
         let all = [
             (Direction::Egress, self.egress),
             (Direction::Ingress, self.ingress),

@@ -83,7 +83,7 @@ pub(crate) async fn history(
     check(&caller, Action::Read)?;
     let id = LinkId(number("link", &text)?);
     let span = Query::new(query.as_deref(), &["span"])?.number("span")?;
-    if !app.coordinator().state().links.contains_key(&id) {
+    if app.coordinator().state().limits_of(id).is_none() {
         let reason = format!("there is no link {id}");
         return Err(JsonError(StatusCode::NOT_FOUND, reason));
     }

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 
-const empty = { me: null, links: [], coreLinks: [], attachmentPoints: [], ases: [], rates: new Map(), at: 0, revision: -1, counters: new Map() };
+const empty = { me: null, links: [], coreLinks: [], asLinks: [], attachmentPoints: [], ases: [], rates: new Map(), at: 0, revision: -1, counters: new Map() };
 export const store = { ...empty };
 
 const listeners = new Set();
@@ -24,6 +24,7 @@ export async function load() {
   const [links, points, ases] = await Promise.all([api("GET", "links"), api("GET", "attachment-points"), api("GET", "ases")]);
   store.links = links.links;
   store.coreLinks = links.core_links;
+  store.asLinks = links.as_links;
   store.revision = links.revision;
   store.attachmentPoints = points.attachment_points;
   store.ases = ases.ases;

@@ -152,7 +152,7 @@ function textWidth(text, font) {
 // The nodes with their labels. A label is on the side to which fewer links go, if there is room.
 function nodesOf(points, ases, at) {
   const ends = store.links.flatMap(({ attachment_point: { isd_as: a }, user_as: { isd_as: b } }) => [[a, b], [b, a]]);
-  const lines = [...ends.filter((_, index) => index % 2 === 0), ...store.coreLinks.map((link) => link.ends.map((end) => end.isd_as))]
+  const lines = [...ends.filter((_, index) => index % 2 === 0), ...[...store.coreLinks, ...store.asLinks].map((link) => link.ends.map((end) => end.isd_as))]
     .flatMap(([a, b]) => (at.has(a) && at.has(b) ? [{ x1: at.get(a).x, y1: at.get(a).y, x2: at.get(b).x, y2: at.get(b).y }] : []));
   const all = [...points, ...ases].map((one, index) => {
     const { x, y } = at.get(one.isd_as);
@@ -193,7 +193,7 @@ export function map() {
   const draw = () => {
     setSize();
     picture.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
-    const { attachmentPoints: points, ases, links, coreLinks } = store;
+    const { attachmentPoints: points, ases, links, coreLinks, asLinks } = store;
     const places = [...points, ...ases].map((one) => one.place).filter(Boolean);
     const projected = projection(places);
     const at = positions(points, ases, projected);
@@ -202,7 +202,7 @@ export function map() {
       const [from, to] = [at.get(link.attachment_point.isd_as), at.get(link.user_as.isd_as)];
       return from && to ? [linkLine(link, from, to)] : [];
     });
-    const core = coreLinks.flatMap(({ ends }) => {
+    const core = [...coreLinks, ...asLinks].flatMap(({ ends }) => {
       const [from, to] = ends.map((end) => at.get(end.isd_as));
       return from && to ? [svg("line", { class: "core", x1: from.x, y1: from.y, x2: to.x, y2: to.y })] : [];
     });

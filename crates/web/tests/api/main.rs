@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod links;
 mod load;
 mod requests;
 mod usage;
@@ -285,79 +286,6 @@ async fn administrators_keep_links_ases_and_maxima() {
         let refused = server.of(user, &path, body).await;
         assert_eq!(refused.status, status, "{user} {body}: {refused:?}");
     }
-}
-
-#[tokio::test]
-async fn administrators_set_queue_delay_jitter_and_loss_of_a_link() {
-    let server = Server::start().await;
-    let links = server.of("eve", "GET /api/v1/links", "").await.json();
-    let link = &links["links"][0];
-    assert_eq!((&link["delay_us"], &link["loss"]), (&json!(0), &json!(0.0)));
-    let path = format!("/api/v1/links/{}", link["id"]);
-    let body = json!({"queue_us": 7000, "delay_us": 20000, "jitter_us": 500, "loss": 0.01});
-    let patch = format!("PATCH {path}");
-    let refused = server.of("eve", &patch, &body.to_string()).await;
-    assert_eq!(refused.status, 403, "{refused:?}");
-    let set = server.of("root", &patch, &body.to_string()).await;
-    assert_eq!(set.status, 200, "{set:?}");
-    let shown = server.of("eve", &format!("GET {path}"), "").await.json();
-    for (name, value) in body.as_object().unwrap() {
-        assert_eq!(&shown[name], value, "{name}");
-    }
-    assert_eq!(shown["maximum"], link["maximum"]);
-    let set = server.of("root", &patch, r#"{"queue_us": null}"#).await;
-    let set = set.json();
-    assert_eq!(
-        (&set["queue_us"], &set["delay_us"]),
-        (&Value::Null, &json!(20000))
-    );
-    for body in [
-        r#"{"loss": 2}"#,
-        r#"{"delay_us": null}"#,
-        r#"{"delay_us": 3600000001}"#,
-        "{}",
-    ] {
-        let refused = server.of("root", &patch, body).await;
-        assert_eq!(refused.status, 400, "{body}: {refused:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_number_removes_only_a_link_of_its_type() {
-    let server = Server::start().await;
-    let second = json!({ "isd_as": "1-ff00:0:120", "label": "B", "addresses": ["10.0.1.1"] });
-    let path = "POST /api/v1/attachment-points";
-    let added = server.of("root", path, &second.to_string()).await;
-    assert_eq!(added.status, 201, "{added:?}");
-    let ends = json!({ "ends": [HERE, "1-ff00:0:120"] });
-    let path = "POST /api/v1/core-links";
-    let core = server.of("root", path, &ends.to_string()).await.json();
-    let core = &core["id"];
-
-    let numbers = async |path: &str, key: &str| {
-        let list = server.of("eve", path, "").await.json();
-        let links = list[key].as_array().unwrap().iter();
-        links.map(|link| link["id"].clone()).collect::<Vec<_>>()
-    };
-    let user_links = numbers("GET /api/v1/links", "links").await;
-    let core_links = numbers("GET /api/v1/core-links", "core_links").await;
-    assert!(!user_links.is_empty() && core_links == [core.clone()]);
-    for (route, id) in user_links
-        .iter()
-        .map(|id| ("core-links", id))
-        .chain([("links", core)])
-    {
-        let path = format!("DELETE /api/v1/{route}/{id}");
-        let refused = server.of("root", &path, "").await;
-        assert_eq!(refused.status, 404, "{path}: {refused:?}");
-    }
-    assert_eq!(numbers("GET /api/v1/links", "links").await, user_links);
-    assert_eq!(
-        numbers("GET /api/v1/core-links", "core_links").await,
-        core_links
-    );
-    let path = format!("DELETE /api/v1/core-links/{core}");
-    assert_eq!(server.of("root", &path, "").await.status, 204);
 }
 
 #[tokio::test]

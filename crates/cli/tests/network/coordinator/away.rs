@@ -2,21 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::site::{Site, set_address};
-use crate::machine::{Machine, can_run, end_pings};
+use super::site::{Site, set_address, wait_limit};
+use crate::machine::{can_run, end_pings};
 use crate::support::eventually;
 
 const POINT: &str = "1-ff00:0:110";
 const MOVES: &str = "1-ff00:0:111";
 const STAYS: &str = "1-ff00:0:112";
-
-/// Waits until a machine limits a link to a rate in bit/s.
-fn wait_limit(machine: &Machine, rate: u32) {
-    eventually(&format!("a limit of {rate} bit/s"), || {
-        let shown = machine.hawser(&["limit", "show", "--json"]);
-        String::from_utf8_lossy(&shown.stdout).contains(&rate.to_string())
-    });
-}
 
 #[test]
 fn nothing_stops_without_the_coordinator_and_changes_wait_for_it() {

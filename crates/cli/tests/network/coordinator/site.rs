@@ -134,3 +134,11 @@ pub fn wait_changed(machine: &Machine, what: &str) {
         event["event"] == "changed" && event["restart"] == false
     });
 }
+
+/// Waits until a machine limits a link to a rate in bit/s.
+pub fn wait_limit(machine: &Machine, rate: u32) {
+    eventually(&format!("a limit of {rate} bit/s"), || {
+        let shown = machine.hawser(&["limit", "show", "--json"]);
+        String::from_utf8_lossy(&shown.stdout).contains(&rate.to_string())
+    });
+}
