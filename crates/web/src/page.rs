@@ -12,6 +12,7 @@ const ASSETS: &[PageFile] = hawser_http::page_files! {
     "views.css": CSS,
     "admin.js": JS,
     "app.js": JS,
+    "as_links.js": JS,
     "changes.js": JS,
     "graph.js": JS,
     "labels.js": JS,

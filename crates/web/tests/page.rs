@@ -306,6 +306,34 @@ async fn every_view_fits_phones_in_light_and_dark() {
     steps.await.unwrap();
 }
 
+#[tokio::test]
+async fn a_peering_link_is_shown_with_what_its_ends_send() {
+    let server = Server::start().await;
+    let Some(mut browser) = browse(&server).await else {
+        return;
+    };
+    let new = json!({
+        "kind": "peer", "ends": ["1-ff00:0:111", "1-ff00:0:112"],
+        "limit": {"egress": 3_000_000}, "delay_us": 20_000, "loss": 0.001,
+    });
+    let path = "POST /api/v1/as-links";
+    let added = server.of("root", path, &new.to_string()).await;
+    assert_eq!(added.status, 201, "{added:?}");
+    let expected = format!(
+        "Data lab – Telescopelink {} · peers · Data lab sends up to 3 Mbit/s · delay 20 ms, loss 0.1 %",
+        added.json()["id"]
+    );
+    let token = server.token("eve").to_owned();
+    let steps = tokio::task::spawn_blocking(move || {
+        log_in(&mut browser, &token);
+        let row = "document.querySelector('[aria-label^=Peering] tbody tr').textContent";
+        browser.until(row);
+        assert_eq!(browser.evaluate(row), *expected);
+        assert_eq!(browser.problems, Vec::<String>::new());
+    });
+    steps.await.unwrap();
+}
+
 /// More attachment points and user ASes, as a small network has them.
 fn scene(server: &Server) -> JoinSet<()> {
     let coordinator = &server.coordinator;

@@ -1,11 +1,11 @@
 // Administration: users, ASes, links.
 
 import { api } from "./api.js";
-import { limitText } from "./format.js";
+import { AS_LINKS_TITLE, endsText, kindText } from "./as_links.js";
 import { confirmed, dialog, field, h, say } from "./dom.js";
 import { load, store } from "./live.js";
 import { machineButtons } from "./machine.js";
-import { DIRECTIONS, asName, propertiesText } from "./names.js";
+import { asName, propertiesText } from "./names.js";
 
 const ROLES = ["admin", "user", "reader"];
 
@@ -123,8 +123,6 @@ function network() {
       await api("POST", "links", { attachment_point: point.value, user_as: far.value, ip, maximum: { egress: most, ingress: most } });
       await refresh();
     });
-    const labelled = (end) => asName([...store.attachmentPoints, ...store.ases].find((one) => one.isd_as === end.isd_as) ?? end);
-    const limitsText = ({ limit }) => DIRECTIONS.map((direction, index) => (limit[direction] === null ? "" : `the ${index ? "second" : "first"} sends ${limitText(limit[direction])}`)).filter(Boolean).join(", ");
     const version = ({ host }) => (host.deployed === host.version ? `version ${host.version} in force` : `version ${host.version}, ${host.deployed ?? "none"} in force`);
     const several = ({ host }) => (host.duplicates.length ? ` · runs on several machines at once: ${host.duplicates.join(" and ")}` : "");
     const part = (title, items, form) => h("section", { class: "card" }, h("header", {}, h("h2", {}, title)),
@@ -133,7 +131,7 @@ function network() {
       part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}${several(one)}`, path: `attachment-points/${one.isd_as}`, as: one, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
       part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}${several(one)}`, path: `ases/${one.isd_as}`, as: one, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
       part("Links", store.links.map((one) => ({ name: `${asName(one.attachment_point)} – ${asName(one.user_as)}`, detail: [`link ${one.id}`, one.user_as.ip ?? "no address", propertiesText(one)].filter(Boolean).join(" · "), path: `links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), links),
-      part("Peering links, and links between user ASes", store.asLinks.map((one) => ({ name: one.ends.map((end) => labelled(end)).join(" – "), detail: [`link ${one.id}`, one.kind === "peer" ? "peers" : "the second is a child of the first", limitsText(one), propertiesText(one)].filter(Boolean).join(" · "), path: `as-links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), h("p", { class: "muted" }, "They are added by the API: POST /api/v1/as-links.")));
+      part(AS_LINKS_TITLE, store.asLinks.map((one) => ({ name: endsText(one), detail: kindText(one), path: `as-links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), h("p", { class: "muted" }, "They are added by the API: POST /api/v1/as-links.")));
   };
   draw().catch((problem) => say(problem.message));
   return node;

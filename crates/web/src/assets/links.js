@@ -1,5 +1,6 @@
 // All links as a table.
 
+import { asLinksCard } from "./as_links.js";
 import { h, svg } from "./dom.js";
 import { limitText, rate } from "./format.js";
 import { listen, rateOf, store } from "./live.js";
@@ -80,12 +81,14 @@ export function links() {
     count.textContent = `${all} ${all === 1 ? "link" : "links"}${me.role === "user" ? `, ${mine} of them yours` : ""}`;
   };
   draw();
-  const leave = listen((what) => { if (what === "links") draw(); else rows.forEach((one) => one.update()); });
+  const others = asLinksCard();
+  const leave = listen((what) => { if (what === "links") { draw(); others.draw(); } else rows.forEach((one) => one.update()); });
   const head = h("tr", {}, ["Link", "Owner", "To the user AS", "From the user AS", "State"].map((text) => h("th", { scope: "col" }, text)));
   const node = [
     h("div", { class: "head" }, h("div", {}, h("h1", {}, "Links"), count), search),
     h("section", { class: "card", "aria-label": "Links" },
       h("table", { class: "table links" }, h("thead", {}, head), body), empty, more),
+    others.node,
   ];
   return { node, leave };
 }
