@@ -468,11 +468,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     fn forget(&mut self, now: Instant) {
         let former = |(path, entry): (&Fingerprint, &PathStatus<P>)| {
             let used = entry.open.is_some() || entry.dialing.is_some();
-            entry
-                .obstacles
-                .withdrawn
-                .filter(|_| !used)
-                .map(|at| (at, *path))
+            let withdrawn = entry.obstacles.withdrawn.filter(|_| !used);
+            withdrawn.map(|at| (at, *path))
         };
         let mut former: Vec<_> = self.entries.iter().filter_map(former).collect();
         former.sort_unstable();
