@@ -82,16 +82,18 @@ fn every_pair_of_a_mixed_network_answers() {
     lab.down();
 }
 
-/// A lab whose link has a smaller MTU than the one that the control plane announces, so that hosts
-/// send packets that are larger. `flags` are those of `lab up`.
+/// A lab in which a link beyond the first one of a path has a smaller MTU than the one that the control plane
+/// announces, so that hosts send packets that are larger. `flags` are those of `lab up`.
 fn narrower_than_announced(what: &str, flags: &[&str]) -> Option<TestLab> {
     let folder = tempfile::tempdir().unwrap();
     let narrow = r#"
 ASes:
   "1-ff00:0:110": {core: true}
   "1-ff00:0:111": {cert_issuer: 1-ff00:0:110}
+  "1-ff00:0:112": {cert_issuer: 1-ff00:0:110}
 links:
-  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, mtu: 1280}
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:111#2", b: "1-ff00:0:112#1", linkAtoB: CHILD, mtu: 1280}
 "#;
     let lab = As::default().up_with(&topology(folder.path(), narrow), what, flags)?;
     // The control services read the network at their first request.
@@ -106,7 +108,7 @@ links:
 fn ping_above_the_mtu(lab: &TestLab) -> Output {
     let ping = [
         "ping",
-        "1-ff00:0:111,10.0.2.1",
+        "1-ff00:0:112,10.0.3.1",
         "-c",
         "1",
         "--packet-size",
@@ -144,7 +146,7 @@ fn an_enforced_mtu_shows_in_answers_and_as_drops() {
     let output = ping_above_the_mtu(&lab);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let table = lab.by.print(&["lab", "status", "--name", &lab.name]);
-    let line = "br1-ff00_0_110-1         1 packet-too-big\n";
+    let line = "br1-ff00_0_111-1         1 packet-too-big\n";
     assert!(table.contains(line), "{table}");
     assert!(table.contains("refuse packets above the MTU"), "{table}");
     lab.down();
