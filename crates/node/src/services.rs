@@ -81,7 +81,7 @@ impl Services {
                 link(&socket, &spec.socket).map_err(|error| error.to_string())?;
             } else if change <= ServiceChange::Underlay {
                 match link(&socket, &spec.socket) {
-                    // It is just starting, and is told after the next change.
+                    // It is just starting: the next change reaches it.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     linked => linked.map_err(|error| error.to_string())?,
                 }

@@ -1,7 +1,7 @@
 //! Pieces of torrents of version 2 that have the wrong hash with blocks of several peers, while peers are
 //! asked for the hashes of their blocks (BEP 52).
 //!
-//! Events in, steps out; no I/O, no clock. The hashes are proven by the hash of the piece, so whoever sends
+//! Events in, steps out; no I/O, no clock. The hashes are proven by the hash of the piece, so the peer that sends
 //! them cannot accuse others: false ones show the peer that sent them. With the true ones, the wrong blocks
 //! are known and their senders with them, and all other blocks are kept.
 

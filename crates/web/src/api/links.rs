@@ -38,14 +38,12 @@ pub(crate) struct Rates {
 }
 
 /// A value that is given, also as `null`.
-pub(super) fn given<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<u64>>, D::Error> {
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::<u64>::deserialize(deserializer).map(Some)
 }
 
 impl Rates {
-    pub(super) fn list(&self) -> ByDirection {
+    fn list(&self) -> ByDirection {
         let all = [
             (Direction::Egress, self.egress),
             (Direction::Ingress, self.ingress),
@@ -56,7 +54,7 @@ impl Rates {
     }
 }
 
-/// The body of a change.
+/// The body of a change of a link of any kind.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LinkPatch, min_properties = 1)]
@@ -89,8 +87,8 @@ pub(crate) struct Patch {
 type ByDirection = Vec<(Direction, Option<u64>)>;
 
 impl Patch {
-    /// What is to be another. `None` if nothing is given, or a limit or maximum without a direction.
-    fn edit(&self) -> Option<LinkEdit> {
+    /// What is to be another. Refused if nothing is given, or a limit or maximum without a direction.
+    pub(super) fn edit(&self) -> Result<LinkEdit, JsonError> {
         let given = [&self.limit, &self.maximum];
         let rates = given.map(|rates| rates.as_ref().map(Rates::list));
         let sets_nothing = rates.iter().flatten().any(Vec::is_empty);
@@ -105,7 +103,13 @@ impl Patch {
                 loss: self.loss,
             },
         };
-        (!sets_nothing && !edit.is_empty()).then_some(edit)
+        if sets_nothing || edit.is_empty() {
+            return Err(bad(
+                "nothing to set: give `limit` or `maximum` with `egress` or `ingress`, `queue_us`, `delay_us`, \
+                 `jitter_us` or `loss`",
+            ));
+        }
+        Ok(edit)
     }
 }
 
@@ -237,13 +241,7 @@ pub(crate) async fn set(
 ) -> Result<Response, JsonError> {
     let id = id(&text)?;
     let wait = Query::new(query.as_deref(), &["wait"])?.number("wait")?;
-    let patch: Patch = read_json(body, MAX_BODY).await?;
-    let Some(edit) = patch.edit() else {
-        return Err(bad(
-            "nothing to set: give `limit` or `maximum` with `egress` or `ingress`, `queue_us`, `delay_us`, \
-             `jitter_us` or `loss`",
-        ));
-    };
+    let edit = read_json::<Patch>(body, MAX_BODY).await?.edit()?;
     let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
     let link = change(move || coordinator.edit_link(&actor, id, &edit)).await?;
     if let Some(wait) = wait {
@@ -292,7 +290,7 @@ mod tests {
         let valid: Vec<_> = valid.iter().map(|text| text.as_bytes().to_vec()).collect();
         fuzz(&valid, |bytes| {
             let patch = serde_json::from_slice::<Patch>(bytes).ok();
-            if let Some(edit) = patch.and_then(|patch| patch.edit()) {
+            if let Some(Ok(edit)) = patch.map(|patch| patch.edit()) {
                 assert!(!edit.is_empty());
                 assert!(edit.limits.len() <= 2 && edit.maxima.len() <= 2);
             }
@@ -306,9 +304,9 @@ mod tests {
             limits: limits.to_vec(),
             ..LinkEdit::default()
         };
-        assert_eq!(patch.edit(), Some(edit));
+        assert_eq!(patch.edit().ok(), Some(edit));
         let patch: Patch = serde_json::from_slice(&valid[1]).unwrap();
-        assert_eq!(patch.edit(), None);
+        assert!(patch.edit().is_err());
         let patch: Patch = serde_json::from_slice(&valid[2]).unwrap();
         let edit = LinkEdit {
             queue_us: Some(None),
@@ -319,7 +317,7 @@ mod tests {
             },
             ..LinkEdit::default()
         };
-        assert_eq!(patch.edit(), Some(edit));
+        assert_eq!(patch.edit().ok(), Some(edit));
         assert!(serde_json::from_str::<Patch>(r#"{"delay_us":null}"#).is_err());
     }
 }

@@ -23,19 +23,23 @@ impl PortArgs {
     /// # Errors
     /// Wrong use, if they cannot connect.
     pub fn start(&self, tcp: Option<SocketAddr>) -> Result<Option<PortMapper>, Failure> {
-        match (self.map_port, tcp) {
-            (None, _) => Ok(None),
-            // The gateway would map a port at which nobody listens.
-            (Some(_), Some(tcp)) if tcp.ip().is_loopback() => Err(Failure::usage(format!(
+        let Some(gateway) = self.map_port else {
+            return Ok(None);
+        };
+        let Some(tcp) = tcp else {
+            let text = "--map-port: there is no port for IP peers: leave out --tcp none";
+            return Err(Failure::usage(text));
+        };
+        // A gateway on another host would map a port at which nobody listens.
+        let is_here = gateway.is_some_and(|gateway| gateway.ip().is_loopback());
+        if tcp.ip().is_loopback() && !is_here {
+            return Err(Failure::usage(format!(
                 "--map-port: IP peers of other hosts cannot connect to {tcp}: leave out --map-port, or give \
                  --tcp another address, for example 0.0.0.0:{}",
                 tcp.port()
-            ))),
-            (Some(gateway), Some(tcp)) => Ok(Some(PortMapper::start(tcp.port(), gateway))),
-            (Some(_), None) => Err(Failure::usage(
-                "--map-port: there is no port for IP peers: leave out --tcp none",
-            )),
+            )));
         }
+        Ok(Some(PortMapper::start(tcp.port(), gateway)))
     }
 }
 

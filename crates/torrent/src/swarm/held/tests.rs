@@ -66,7 +66,7 @@ fn evidence() -> Evidence {
     }
 }
 
-/// A piece that is fetched: the sender and the hash of each block that has come.
+/// A piece that is fetched: the sender and the hash of each block that has arrived.
 type Copy = Vec<Option<(GroupId, Hash)>>;
 
 proptest! {
