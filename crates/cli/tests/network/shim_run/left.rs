@@ -88,7 +88,7 @@ fn collect_groups(folder: &Path, own: &[&str], groups: &mut BTreeSet<String>) {
 /// Packets and bytes that go to and fro between two programs in the client's namespace.
 pub struct PingPong {
     ends: Arc<AtomicBool>,
-    players: Vec<JoinHandle<(u64, u64)>>,
+    players: Vec<JoinHandle<Played>>,
 }
 
 impl PingPong {
@@ -109,26 +109,33 @@ impl PingPong {
         Self { ends, players }
     }
 
-    /// How many were sent, and how many came back.
-    pub fn end(self) -> (u64, u64) {
+    /// Ends both players. Each has played, and every round came back.
+    pub fn end(self) {
         self.ends.store(true, Ordering::Relaxed);
-        let results = self.players.into_iter().map(|one| one.join().unwrap());
-        results.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        for player in self.players {
+            let played = player.join().unwrap();
+            let played = played.unwrap_or_else(|(rounds, error)| panic!("round {rounds}: {error}"));
+            assert!(played > 0);
+        }
     }
 }
+
+/// How many rounds came back; the first one that did not, with the reason.
+type Played = Result<u64, (u64, io::Error)>;
 
 /// Plays until the end.
-fn play(ends: &AtomicBool, mut round: impl FnMut() -> bool) -> (u64, u64) {
-    let (mut sent, mut answered) = (0, 0);
+fn play(ends: &AtomicBool, mut round: impl FnMut() -> io::Result<Vec<u8>>) -> Played {
+    let mut rounds = 0;
     while !ends.load(Ordering::Relaxed) {
-        sent += 1;
-        answered += u64::from(round());
+        let back = round().map_err(|error| (rounds, error))?;
+        assert_eq!(back, b"ping", "round {rounds}");
+        rounds += 1;
         thread::sleep(Duration::from_millis(1));
     }
-    (sent, answered)
+    Ok(rounds)
 }
 
-fn datagrams(own: IpAddr, ends: &AtomicBool) -> (u64, u64) {
+fn datagrams(own: IpAddr, ends: &AtomicBool) -> Played {
     let bind = || {
         let socket = UdpSocket::bind((own, 0)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -139,30 +146,27 @@ fn datagrams(own: IpAddr, ends: &AtomicBool) -> (u64, u64) {
     there.connect(here.local_addr().unwrap()).unwrap();
     play(ends, || {
         let mut buffer = [0; 8];
-        let back = (here.send(b"ping"))
-            .and_then(|_| there.recv(&mut buffer))
-            .and_then(|length| there.send(&buffer[..length]))
-            .and_then(|_| here.recv(&mut buffer));
-        back.is_ok_and(|length| &buffer[..length] == b"ping")
+        here.send(b"ping")?;
+        let length = there.recv(&mut buffer)?;
+        there.send(&buffer[..length])?;
+        let length = here.recv(&mut buffer)?;
+        Ok(buffer[..length].to_vec())
     })
 }
 
-fn stream(own: IpAddr, ends: &AtomicBool) -> (u64, u64) {
+fn stream(own: IpAddr, ends: &AtomicBool) -> Played {
     let listener = TcpListener::bind((own, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     // A new connection each time, as rules apply to the first packet.
     play(ends, || {
-        let round = || -> io::Result<[u8; 4]> {
-            let mut here = TcpStream::connect(address)?;
-            let (mut there, _) = listener.accept()?;
-            here.set_read_timeout(Some(PATIENCE))?;
-            let mut bytes = [0; 4];
-            here.write_all(b"ping")?;
-            there.read_exact(&mut bytes)?;
-            there.write_all(&bytes)?;
-            here.read_exact(&mut bytes)?;
-            Ok(bytes)
-        };
-        round().is_ok_and(|bytes| &bytes == b"ping")
+        let mut here = TcpStream::connect(address)?;
+        let (mut there, _) = listener.accept()?;
+        here.set_read_timeout(Some(PATIENCE))?;
+        let mut bytes = [0; 4];
+        here.write_all(b"ping")?;
+        there.read_exact(&mut bytes)?;
+        there.write_all(&bytes)?;
+        here.read_exact(&mut bytes)?;
+        Ok(bytes.to_vec())
     })
 }
