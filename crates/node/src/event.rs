@@ -41,7 +41,7 @@ pub enum Event {
         /// The version of the configuration.
         version: u64,
     },
-    /// What those were answered who asked whether the AS is ready, when it is another answer than before.
+    /// The answer to a probe of readiness, when it differs from the one before.
     Health {
         /// Whether it is ready.
         ready: bool,

@@ -134,7 +134,7 @@ impl Picker {
         self.conns.insert(conn, known);
     }
 
-    /// Sets the id by which peers know this side.
+    /// Sets the peer id that this side has sent to its peers.
     pub fn set_own_id(&mut self, own: u64) {
         self.claims.set_own(own);
     }

@@ -36,6 +36,7 @@ mod conn;
 mod connections;
 mod content;
 mod dialing;
+mod digests;
 mod event;
 mod exchange;
 mod fetching;

@@ -146,8 +146,8 @@ async fn bind_health(address: SocketAddr) -> Result<Listener, Failure> {
     })
 }
 
-/// Answers probes, without end. An answer that is another one than before is an event, too: that which
-/// probes does not always show it.
+/// Answers probes, without end. An answer that differs from the one before is an event, too, as not all
+/// programs that probe show it.
 async fn serve_health(listener: Listener, health: Health, events: UnboundedSender<Event>) {
     let (told, _) = watch::channel(None);
     let (told, events) = (Arc::new(told), Arc::new(events));
@@ -232,7 +232,7 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     };
     runtime.block_on(async {
         process::survive_hangup()?;
-        // A few for each service that ends, which is begun again after a pause.
+        // A few for each service that ends, which starts again after a pause, and one for each change of readiness.
         let (sender, mut events) = unbounded_channel();
         let mut servers = JoinSet::new();
         servers.spawn(socket.serve(health.clone()));

@@ -15,8 +15,8 @@ pub(super) const LIFETIME: u32 = 7200;
 const MIN_RENEWAL: Duration = Duration::from_secs(30);
 /// Time until a request is sent again, at first; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Times that a request is sent; the last pause ends 16 s after the first of them. Then UPnP is tried, by which
-/// more gateways map ports, so that this is less than the minute of section 3.1.
+/// Times that a request is sent. UPnP is tried 16 s after the first of them, as more gateways know that:
+/// sooner than after the minute of section 3.1.
 const MAX_ATTEMPTS: u32 = 6;
 /// Time after which what has failed is tried again.
 pub(super) const RETRY: Duration = Duration::from_secs(10 * 60);

@@ -42,7 +42,7 @@ struct Slope {
     doublings: u32,
     /// Bytes acknowledged that it has not grown by yet.
     acked: u64,
-    /// Bytes to be acknowledged for each packet by which it grows.
+    /// Bytes that must be acknowledged before it grows by a packet.
     cost: u64,
 }
 

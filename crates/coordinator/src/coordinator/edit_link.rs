@@ -3,7 +3,6 @@
 use hawser_limit::Direction;
 
 use super::Coordinator;
-use super::links::unknown;
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::emulation::{Emulation, EmulationEdit, check_time};
@@ -38,6 +37,16 @@ impl LinkEdit {
     fn is_limits_only(&self) -> bool {
         self.maxima.is_empty() && self.queue_us.is_none() && self.emulation.is_empty()
     }
+
+    /// Whether it is of delay, jitter and loss alone.
+    fn is_emulation_only(&self) -> bool {
+        self.maxima.is_empty() && self.limits.is_empty() && self.queue_us.is_none()
+    }
+}
+
+/// There is no such link to a user AS.
+pub(super) fn unknown(id: LinkId) -> ChangeError {
+    ChangeError::Unknown(format!("link {id}"))
 }
 
 /// Records what differs between two limits.
@@ -211,18 +220,24 @@ impl Coordinator {
     /// Changes delay, jitter and loss of a link between attachment points.
     ///
     /// # Errors
-    /// [`ChangeError`] when there is no such link, a value is out of bounds, or the actor may not.
+    /// [`ChangeError`] when there is no such link, a value is out of bounds, the change is of limits or their
+    /// queue, or the actor may not.
     pub fn edit_core_link(
         &self,
         actor: &Actor,
         id: LinkId,
-        edit: EmulationEdit,
+        edit: &LinkEdit,
     ) -> Result<CoreLink, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
             let unknown = || ChangeError::Unknown(format!("link {id} between attachment points"));
             let link = state.core_links.get_mut(&id).ok_or_else(unknown)?;
-            let emulation = edit.apply(link.emulation);
+            if !edit.is_emulation_only() {
+                let reason =
+                    "a link between attachment points has no limits and no queue of theirs";
+                return Err(ChangeError::Invalid(reason.to_owned()));
+            }
+            let emulation = edit.emulation.apply(link.emulation);
             emulation.check()?;
             record_emulation(changes, id, link.emulation, emulation);
             link.emulation = emulation;

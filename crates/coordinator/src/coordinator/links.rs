@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Coordinator;
 use super::ases::{NewAttachmentPoint, NewUserAs, add_attachment_point, add_user_as, check_device};
-use super::edit_link::{record_all, record_maximum};
+use super::edit_link::{record_all, record_maximum, unknown};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::describe::{self, Address, Device, IsdAs};
@@ -119,10 +119,6 @@ impl NewCoreLink {
             loss: self.loss,
         }
     }
-}
-
-pub(super) fn unknown(id: LinkId) -> ChangeError {
-    ChangeError::Unknown(format!("link {id}"))
 }
 
 /// An AS's addresses for links, and its first port for them.

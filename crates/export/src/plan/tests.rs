@@ -179,7 +179,7 @@ fn check_plan(plan: &Plan, network: &Network, is_named: bool) -> Result<(), Test
                 let address = SocketAddr::new(far.address, far.port);
                 prop_assert_eq!(interface.underlay.remote, address);
             }
-            // Also before names are resolved, each link is told apart from others.
+            // No two links have the same address, also before names are resolved.
             prop_assert!(remotes.insert((near.owner, interface.underlay.remote)));
         }
     }

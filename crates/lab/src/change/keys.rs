@@ -151,7 +151,7 @@ pub(crate) struct IsdRoles {
     named: Option<BTreeMap<IsdAsn, NamedRoles>>,
 }
 
-/// Whether an AS votes, is authoritative, issues certificates, and who issues its own.
+/// Whether an AS votes, is authoritative, issues certificates; and the AS that issues its own.
 type NamedRoles = ([bool; 3], Option<IsdAsn>);
 
 impl IsdRoles {
@@ -160,8 +160,8 @@ impl IsdRoles {
         self.named != roles_of(network, isd).named
     }
 
-    /// Remembers that a change began, also of more than the core ASes if it `has_others`: until it is
-    /// complete, files of ASes may be as before, or as wanted.
+    /// Remembers that a change began, also of more than the core ASes if it `has_others`. Until it is complete,
+    /// some ASes have files of before, and some have new ones.
     pub fn begin_change(&mut self, has_others: bool) {
         self.core.clear();
         if has_others {

@@ -386,7 +386,7 @@ fn roles_change_as_far_as_there_are_issuers() {
     let mut voting = before.clone();
     voting.ases[0].voting = true;
     assert_eq!(check(&before, voting.clone(), all).unwrap(), voting);
-    // With other roles it is the network that says who issues certificates.
+    // With other roles, the issuers of certificates are those of the network.
     let error = refused(
         |network| {
             network.ases[0].issuing = true;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use hawser_address::PeerAddr;
 
 use super::blame::Evidence;
-use super::block_hashes::Purpose;
+use super::digests::Purpose;
 use super::remotes::RemoteId;
 use super::state::Swarm;
 use crate::close::CloseCode;

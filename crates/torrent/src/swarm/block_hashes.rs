@@ -1,10 +1,10 @@
 //! Hashes of single blocks of version 2 (BEP 52): asked of peers when a piece has the wrong hash, and
 //! sent to peers that ask. The disk computes them.
 
-use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use super::blame::Evidence;
+use super::digests::Purpose;
 use super::held::Step;
 use super::state::Swarm;
 use crate::merkle::Hash;
@@ -15,35 +15,6 @@ use crate::wire::{BLOCK, HashRequest, Message};
 /// Greatest piece that is read from disk for a peer that asks for hashes in it: pieces of most torrents have
 /// 16 MiB at most.
 const MAX_READ: u64 = 16 << 20;
-
-/// What the hashes of the blocks of a piece are for.
-#[derive(Debug)]
-pub(super) enum Purpose {
-    /// To find the senders of wrong blocks.
-    Blame,
-    /// To answer a peer.
-    Answer(ConnId, HashRequest),
-}
-
-/// What the hashes are for that the disk computes, by piece, in the order in which they come. Those of
-/// peers are bounded with their answers.
-#[derive(Debug, Default)]
-pub(super) struct Digests(HashMap<u32, VecDeque<Purpose>>);
-
-impl Digests {
-    fn expect(&mut self, piece: u32, purpose: Purpose) {
-        self.0.entry(piece).or_default().push_back(purpose);
-    }
-
-    fn arrived(&mut self, piece: u32) -> Option<Purpose> {
-        let purposes = self.0.get_mut(&piece)?;
-        let purpose = purposes.pop_front();
-        if purposes.is_empty() {
-            self.0.remove(&piece);
-        }
-        purpose
-    }
-}
 
 impl<T: Transport> Swarm<T> {
     /// Has the disk compute the hashes of the blocks of a piece. Padding behind a file of version 2 does not

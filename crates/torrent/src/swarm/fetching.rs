@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use hawser_store::Disk;
 
-use super::block_hashes::Digests;
 use super::connections::Connections;
 use super::dialing::Dialing;
+use super::digests::Digests;
 use super::held::HeldPieces;
 use crate::files::FileTally;
 use crate::picker::{ConnId, Picker, Placed};

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::block_hashes::Purpose;
+use super::digests::Purpose;
 use super::hash_answers::HashAnswers;
 use super::state::Swarm;
 use crate::picker::ConnId;

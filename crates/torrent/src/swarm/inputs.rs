@@ -6,8 +6,8 @@ use std::time::Instant;
 use hawser_address::PeerAddr;
 use hawser_store::{DiskEvent, Hash, Reservation};
 
-use super::block_hashes::Purpose;
 use super::conn::queued;
+use super::digests::Purpose;
 use super::state::Swarm;
 use crate::error::DownloadError;
 use crate::metainfo::Metainfo;

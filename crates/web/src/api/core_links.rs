@@ -4,16 +4,16 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use hawser_coordinator::{Action, CoreLink, EmulationEdit, NewCoreLink};
+use hawser_coordinator::{Action, CoreLink, NewCoreLink};
 use hawser_http::describe::{Conflict, MakesChange, NamesOne, NeedsUser, NotFound, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::check;
-use super::links::{id, some};
+use super::links::{Patch, id};
 use super::openapi::OfLink;
-use crate::answers::{MAX_BODY, bad, change};
+use crate::answers::{MAX_BODY, change};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -23,28 +23,9 @@ pub(crate) struct CoreLinks<'a> {
     core_links: Vec<&'a CoreLink>,
 }
 
-/// The body of a change.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = CoreLinkPatch, min_properties = 1)]
-pub(crate) struct Patch {
-    /// Added delay in each direction, in microseconds.
-    #[serde(default, deserialize_with = "some")]
-    #[schema(nullable = false, maximum = 3600000000u64)]
-    delay_us: Option<u64>,
-    /// Largest difference of a packet's delay from that, above or below, in microseconds.
-    #[serde(default, deserialize_with = "some")]
-    #[schema(nullable = false, maximum = 3600000000u64)]
-    jitter_us: Option<u64>,
-    /// Fraction of packets lost in each direction.
-    #[serde(default, deserialize_with = "some")]
-    #[schema(nullable = false, minimum = 0, maximum = 1)]
-    loss: Option<f64>,
-}
-
 /// Change a link between attachment points: delay, jitter, loss (administrators)
 ///
-/// What is absent stays as it is.
+/// What is absent stays as it is. Such a link has no `limit`, `maximum` and `queue_us`.
 #[utoipa::path(
     patch, path = "/api/v1/core-links/{id}", operation_id = "change_core_link",
     request_body = Patch,
@@ -61,19 +42,9 @@ pub(crate) async fn set(
     body: Body,
 ) -> Result<Response, JsonError> {
     let id = id(&text)?;
-    let patch: Patch = read_json(body, MAX_BODY).await?;
-    let edit = EmulationEdit {
-        delay_us: patch.delay_us,
-        jitter_us: patch.jitter_us,
-        loss: patch.loss,
-    };
-    if edit.is_empty() {
-        return Err(bad(
-            "nothing to set: give `delay_us`, `jitter_us` or `loss`",
-        ));
-    }
+    let edit = read_json::<Patch>(body, MAX_BODY).await?.edit()?;
     let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
-    let link = change(move || coordinator.edit_core_link(&actor, id, edit)).await?;
+    let link = change(move || coordinator.edit_core_link(&actor, id, &edit)).await?;
     Ok(json(StatusCode::OK, &link))
 }
 

@@ -114,7 +114,7 @@ impl Patch {
 }
 
 /// A value that is given, which is not `null`.
-pub(super) fn some<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+fn some<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

@@ -75,7 +75,7 @@ fn a_machine_with_another_address_is_found_by_its_neighbours() {
     moves.wait_ready();
     moves.assert_reaches(STAYS);
 
-    // What carries its link takes less, which an AS behind the next one hears by its segments.
+    // What carries its link takes less: segments say so to an AS behind the next one.
     for (device, fits) in [(1400, 1372), (1500, 1472)] {
         moves.ip(&format!("link set eth0 mtu {device}"));
         eventually("paths over the link take what carries it", || {

@@ -19,7 +19,7 @@ const STAYING: &str = r#"
   "1-ff00:0:111": {core: true, ROLES}
   "1-ff00:0:112": {}
 "#;
-/// Who votes and issues certificates.
+/// The ASes that vote, and those that issue certificates.
 const ROLES: [[&str; 2]; 4] = [
     ["voting: true, issuing: true", ""],
     ["issuing: true", "voting: true, authoritative: true"],

@@ -12,6 +12,14 @@ const EDIT: EmulationEdit = EmulationEdit {
     loss: Some(0.01),
 };
 
+/// A change of delay, jitter and loss alone.
+fn emulated(emulation: EmulationEdit) -> LinkEdit {
+    LinkEdit {
+        emulation,
+        ..LinkEdit::default()
+    }
+}
+
 #[test]
 fn properties_of_a_link_are_kept_and_recorded() {
     let folder = tempdir().unwrap();
@@ -80,10 +88,6 @@ fn properties_out_of_bounds_change_nothing_and_are_for_administrators() {
     let coordinator = Coordinator::open(folder.path()).unwrap();
     let id = network(&coordinator);
     let program = Actor::program();
-    let emulated = |emulation| LinkEdit {
-        emulation,
-        ..LinkEdit::default()
-    };
     let none = EmulationEdit::default();
     let too_long = Some(3_600_000_001);
     let wrong = [
@@ -159,7 +163,9 @@ fn links_between_attachment_points_have_them_too() {
             .map(|isd_as| state.host(isd_as.parse().unwrap()).unwrap().version)
     };
     let before = versions();
-    let link = coordinator.edit_core_link(&program, id, EDIT).unwrap();
+    let link = coordinator
+        .edit_core_link(&program, id, &emulated(EDIT))
+        .unwrap();
     let emulation = Emulation {
         delay_us: 20_000,
         jitter_us: 3000,
@@ -171,6 +177,14 @@ fn links_between_attachment_points_have_them_too() {
         after[0] > before[0] && after[1] > before[1] && after[2] == before[2],
         "{before:?} {after:?}"
     );
-    let unknown = coordinator.edit_core_link(&program, other, EDIT);
+    let unknown = coordinator.edit_core_link(&program, other, &emulated(EDIT));
     assert!(matches!(unknown, Err(ChangeError::Unknown(_))));
+    // It has no limits.
+    let limited = LinkEdit {
+        queue_us: Some(None),
+        ..emulated(EDIT)
+    };
+    let refused = coordinator.edit_core_link(&program, id, &limited);
+    assert!(matches!(refused, Err(ChangeError::Invalid(_))));
+    assert_eq!(versions(), after);
 }
