@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_endhost::{Endhost, Path};
 use hawser_experiments::{
@@ -11,6 +12,7 @@ use hawser_path::{Fingerprint, Interface};
 use hawser_topology::IsdAsn;
 use hawser_torrent::{PeerAddr, Progress, Summary, WebSeedProgress};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::cmd::network::Addresses;
 use crate::format;
@@ -18,6 +20,9 @@ use crate::out::{outln, outwrapped, plain};
 
 /// Number of unused paths that are listed unless all are requested.
 const MAX_UNUSED_PATHS: usize = 8;
+
+/// Longest wait for the paths to peers that were found shortly before the end.
+const PATHS_WAIT: Duration = Duration::from_secs(5);
 
 /// The download that a report is about.
 pub struct Job {
@@ -73,6 +78,27 @@ impl OfferedPaths {
                 self.paths.insert(path.fingerprint(), path.clone());
             }
         }
+    }
+
+    /// Waits for the paths to peers of which none is known yet, at most [`PATHS_WAIT`]: a download
+    /// may end before its host is told the paths to a peer that connected to it.
+    pub async fn complete(&mut self) {
+        let Some(host) = self.host.clone() else {
+            return;
+        };
+        let is_empty = |paths: &watch::Receiver<Arc<Vec<Path>>>| paths.borrow().is_empty();
+        let watched = self.watched.iter().filter(|(_, paths)| is_empty(paths));
+        let unknown: Vec<IsdAsn> = watched.map(|(isd_as, _)| *isd_as).collect();
+        let known = &mut self.paths;
+        let ask = async {
+            for isd_as in unknown {
+                // Where there is none, the report has none.
+                for path in host.paths(isd_as).await.unwrap_or_default() {
+                    known.insert(path.fingerprint(), path);
+                }
+            }
+        };
+        let _ = timeout(PATHS_WAIT, ask).await;
     }
 
     /// The report on a path that carried nothing.

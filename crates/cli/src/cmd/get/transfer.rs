@@ -54,6 +54,10 @@ async fn follow(
     };
     // A short download may end before its first progress is shown.
     view.update_offered();
+    tokio::select! {
+        () = view.offered.complete() => {}
+        () = &mut interrupted => {}
+    }
     // Without seeding, the report is printed at the end, when all connections are closed.
     let seeded = completed.filter(|_| job.seeds);
     if let Some(summary) = &seeded {
