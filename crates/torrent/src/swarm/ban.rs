@@ -62,13 +62,14 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Drops a peer that sent wrong data. Breaking the protocol harms only the peer that does it,
-    /// but wrong data costs a piece every time: an IP peer may not return from another port.
+    /// Drops a peer that sent wrong data, also one that has left. Breaking the protocol harms only the peer
+    /// that does it, but wrong data costs a piece every time: it may not return from another port of its host,
+    /// nor with another certificate.
     pub(super) fn ban_liar(&mut self, group: GroupId, reason: &str) {
         let conns = self.conns.open.values().filter(|conn| conn.group == group);
-        let hosts = conns.filter_map(|conn| conn.connection.peer().ip());
-        for addr in hosts {
-            self.blame.hosts.insert(addr.ip(), ());
+        let open = conns.map(|conn| conn.connection.peer());
+        for from in open.chain(self.conns.groups.last_address(group)) {
+            self.blame.ban_host(from);
         }
         self.ban(group, reason);
     }

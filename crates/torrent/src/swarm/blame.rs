@@ -6,9 +6,9 @@
 //! asked for the hashes of the blocks first (`held`).
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
-use hawser_address::PeerAddr;
+use hawser_address::{IsdAsn, PeerAddr, ScionAddr};
 
 use super::recent::Recent;
 use crate::merkle::Hash;
@@ -26,8 +26,9 @@ const MAX_SUSPECTS: usize = 256;
 pub(super) struct Blame {
     /// By the keys of their certificates, each with the reason.
     pub banned: Recent<[u8; 32], String>,
-    /// Hosts of IP peers that sent wrong data: they would connect again from another port.
-    pub hosts: Recent<IpAddr, ()>,
+    /// Hosts of peers that sent wrong data: they would connect again from another port, or with another
+    /// certificate.
+    hosts: Recent<ScionAddr, ()>,
     /// Pieces that had the wrong hash, with blocks of several peers, and are fetched again.
     pub suspects: Recent<u32, Evidence>,
 }
@@ -85,12 +86,25 @@ impl Blame {
         guilty
     }
 
+    /// Bans the host of `from`, where a peer sent wrong data.
+    pub fn ban_host(&mut self, from: PeerAddr) {
+        self.hosts.insert(host(from), ());
+    }
+
     /// Whether a connection from the host of `from` is refused. Peers at the same host that are
     /// dialed are not affected: their ports are known.
     pub fn is_host_banned(&self, from: PeerAddr) -> bool {
-        let host = from.ip().map(|addr| addr.ip());
-        host.is_some_and(|host| self.hosts.contains(&host))
+        self.hosts.contains(&host(from))
     }
+}
+
+/// The host of a peer, without a port.
+fn host(peer: PeerAddr) -> ScionAddr {
+    let (isd_as, addr) = match peer {
+        PeerAddr::Scion(addr) => (addr.isd_as, addr.host),
+        PeerAddr::Ip(addr) => (IsdAsn::WILDCARD, addr),
+    };
+    ScionAddr::new(isd_as, SocketAddr::new(addr.ip().to_canonical(), 0))
 }
 
 #[cfg(test)]
@@ -105,5 +119,27 @@ mod tests {
         };
         let right = [[0; 32], [1; 32], [0; 32], [2; 32], [3; 32]];
         assert_eq!(suspect.guilty(&right), [2, 3]);
+    }
+
+    #[test]
+    fn a_host_is_banned_at_all_its_ports_and_in_its_own_network_alone() {
+        let peer = |text: &str| text.parse::<PeerAddr>().unwrap();
+        let mut blame = Blame::default();
+        blame.ban_host(peer("1-ff00:0:110,10.0.0.1:1"));
+        blame.ban_host(peer("10.0.0.2:1"));
+        for banned in [
+            "1-ff00:0:110,10.0.0.1:2",
+            "10.0.0.2:2",
+            "[::ffff:10.0.0.2]:3",
+        ] {
+            assert!(blame.is_host_banned(peer(banned)), "{banned}");
+        }
+        for other in [
+            "1-ff00:0:111,10.0.0.1:1",
+            "1-ff00:0:110,10.0.0.2:1",
+            "10.0.0.1:1",
+        ] {
+            assert!(!blame.is_host_banned(peer(other)), "{other}");
+        }
     }
 }

@@ -53,7 +53,8 @@ impl Connections {
     /// Adds a new connection, which may have room for requests.
     pub fn add(&mut self, conn: Conn) -> ConnId {
         let id = self.new_id();
-        self.groups.joined(&conn.connection.key());
+        self.groups
+            .joined(&conn.connection.key(), conn.connection.peer());
         self.open.insert(id, conn);
         id
     }
