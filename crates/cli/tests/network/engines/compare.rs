@@ -82,8 +82,29 @@ pub fn wait_pair(
         }
         assert!(
             Instant::now() < deadline,
-            "{from} to {to}: {output:?}, not {expected:?}"
+            "{from} to {to}: {}",
+            what_differs(&output, paths, expected)
         );
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// What a listing of paths has that is not expected, in few lines: logs of tests leave out long ones.
+fn what_differs(output: &Output, paths: &[Value], expected: Option<&BTreeSet<String>>) -> String {
+    let sequence = |path: &Value| path["sequence"].as_str().unwrap_or_default().to_owned();
+    let found: BTreeSet<String> = paths.iter().map(sequence).collect();
+    let of = |which: &mut dyn Iterator<Item = String>| which.collect::<Vec<_>>().join("\n  ");
+    let not_alive = paths.iter().filter(|path| path["status"] != "alive");
+    let not_alive = of(&mut not_alive.map(|path| format!("{} {}", path["status"], sequence(path))));
+    let none = BTreeSet::new();
+    let expected = expected.unwrap_or(&none);
+    format!(
+        "{} of {} paths ({}, {})\nnot alive:\n  {not_alive}\nmissing:\n  {}\nnot expected:\n  {}",
+        found.len(),
+        expected.len(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim(),
+        of(&mut expected.difference(&found).cloned()),
+        of(&mut found.difference(expected).cloned()),
+    )
 }
