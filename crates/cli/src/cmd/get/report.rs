@@ -80,9 +80,10 @@ impl OfferedPaths {
         }
     }
 
-    /// Waits for the paths to peers of which none is known yet, at most [`PATHS_WAIT`]: a download
-    /// may end before its host is told the paths to a peer that connected to it.
-    pub async fn complete(&mut self) {
+    /// Adds the paths to all peers of a completed download. Waits for them where none is known yet, at
+    /// most [`PATHS_WAIT`]: the download may have ended before its progress named a peer.
+    pub async fn complete(&mut self, summary: &Summary) {
+        self.update(summary.paths.iter().map(|path| path.peer));
         let Some(host) = self.host.clone() else {
             return;
         };

@@ -54,13 +54,10 @@ async fn follow(
     };
     // A short download may end before its first progress is shown.
     view.update_offered();
-    tokio::select! {
-        () = view.offered.complete() => {}
-        () = &mut interrupted => {}
-    }
     // Without seeding, the report is printed at the end, when all connections are closed.
     let seeded = completed.filter(|_| job.seeds);
     if let Some(summary) = &seeded {
+        view.offered.complete(summary).await;
         view.print(summary)?;
         if !job.json {
             // Less than the torrent if only some of its files are selected.
@@ -79,6 +76,10 @@ async fn follow(
     let summary = download.wait().await.map_err(failure)?;
     view.bars.clear();
     if seeded.is_none() {
+        tokio::select! {
+            () = view.offered.complete(&summary) => {}
+            () = &mut interrupted => {}
+        }
         view.print(&summary)?;
     }
     match SeedReport::new(job, &summary) {
