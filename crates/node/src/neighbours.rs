@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use hawser_backoff::Backoff;
 use hawser_bundle::{Bundle, ContentError, Neighbours};
 use tokio::net::lookup_host;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -17,6 +19,8 @@ use crate::update::Update;
 /// Time between two rounds. A neighbour that moves is lost for so long at most, and as long as the
 /// name server keeps its old address.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// Waits before addresses that could not be put into force are handed over again.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(60));
 /// Longest time of one lookup.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Lookups at once: each takes a thread.
@@ -128,7 +132,8 @@ impl Located {
     }
 }
 
-/// Resolves the names until nobody takes what was found.
+/// Resolves the names until nobody takes what was found. Addresses that could not be put into force are
+/// handed over again, though they are the same.
 pub(crate) async fn locate(
     mut located: Located,
     updates: Sender<Update>,
@@ -136,18 +141,29 @@ pub(crate) async fn locate(
 ) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut backoff, mut again) = (BACKOFF, None);
     loop {
-        let _: Instant = ticks.tick().await;
+        let now: Instant = ticks.tick().await;
         let round = located.look_up().await;
         let (changed, said) = located.observe(round);
         for event in said {
             // Without a receiver nobody wants to know.
             let _ = events.send(event);
         }
-        if let Some(known) = changed
-            && updates.send(Update::Neighbours(known)).await.is_err()
-        {
+        if changed.is_none() && again.is_none_or(|at| at > now) {
+            continue;
+        }
+        let (installed, outcome) = oneshot::channel();
+        let update = Update::Neighbours(located.known.clone(), installed);
+        if updates.send(update).await.is_err() {
             return;
+        }
+        again = match outcome.await {
+            Ok(false) => Some(Instant::now() + backoff.fail()),
+            _ => None,
+        };
+        if again.is_none() {
+            backoff.reset();
         }
     }
 }
@@ -247,5 +263,25 @@ mod tests {
         let at = "127.0.0.1:50001".parse().unwrap();
         assert_eq!(changed, Some([(0, at)].into()));
         assert_eq!(events.len(), 2, "{events:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_that_are_not_in_force_are_handed_over_again() {
+        let mut located = located();
+        located.names = [(0, "127.0.0.1:50001".to_owned())].into();
+        let (updates, mut taken) = tokio::sync::mpsc::channel(1);
+        let (events, _said) = tokio::sync::mpsc::unbounded_channel();
+        let locating = tokio::spawn(locate(located, updates, events));
+        for is_in_force in [false, false, true] {
+            let Some(Update::Neighbours(known, outcome)) = taken.recv().await else {
+                panic!("no addresses");
+            };
+            assert_eq!(known, [(0, "127.0.0.1:50001".parse().unwrap())].into());
+            outcome.send(is_in_force).unwrap();
+        }
+        // What is in force and stays is handed over no more.
+        let more = timeout(Duration::from_secs(3600), taken.recv()).await;
+        assert!(more.is_err());
+        locating.abort();
     }
 }

@@ -373,21 +373,24 @@ impl Node {
                 if let Some(services) = self.services.take() {
                     services.stop().await;
                 }
+                // Addresses of its neighbours would start it again.
+                self.tasks.neighbours = JoinSet::new();
                 publish(&self.deployed, None);
                 self.tell(Event::Nothing);
             }
-            Update::Neighbours(remotes) => {
+            Update::Neighbours(remotes, outcome) => {
                 let changed = self.bundle.with_remotes(&remotes);
                 let changed = changed.map_err(|e| NodeError::from(InstallError::from(e)));
                 let moved = match changed {
-                    Ok(bundle) if bundle == self.bundle => Ok(()),
+                    Ok(bundle) if bundle == self.bundle && self.services.is_some() => Ok(()),
                     Ok(bundle) => self.change(bundle, false).await,
                     Err(error) => Err(error),
                 };
-                if let Err(error) = moved {
+                if let Err(error) = &moved {
                     let reason = error.to_string();
                     self.tell(Event::NotInstalled { reason });
                 }
+                let _ = outcome.send(moved.is_ok());
             }
             Update::Moved(lacking) => {
                 if let Err(error) = self.moved(&lacking) {

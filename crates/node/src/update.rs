@@ -22,8 +22,9 @@ pub(crate) enum Update {
     Nothing,
     /// The segments of the network.
     Segments(Vec<u8>),
-    /// The addresses of neighbours that are known by names, by interface: all that are known.
-    Neighbours(BTreeMap<u16, SocketAddr>),
+    /// The addresses of neighbours that are known by names, by interface: all that are known. The answer
+    /// says whether they are in force.
+    Neighbours(BTreeMap<u16, SocketAddr>, oneshot::Sender<bool>),
     /// The addresses of links that this machine lacks now, with what takes their places.
     Moved(BTreeSet<Moved>),
 }
