@@ -117,23 +117,33 @@ impl Layers {
         file.tree.as_ref()?.hashes(&wanted.range)
     }
 
-    /// The request for the hashes of all blocks of a piece, and the node that they must lead to: the hash of
-    /// the piece. `None` if the piece is a single block, or has more blocks than may be requested at once.
-    pub fn block_request(&self, piece: u32) -> Option<(HashRequest, Hash)> {
+    /// The requests for the hashes of all blocks of a piece, in order, and the node that each answer must lead
+    /// to: the hash of the piece. Each is for as many blocks as may be requested at once; none is for padding
+    /// alone. `None` if the piece is a single block.
+    pub fn block_requests(&self, piece: u32) -> Option<(Vec<HashRequest>, Hash)> {
         let (file, index) = self.of_piece(piece)?;
         let height = self.height_of(file);
-        let length = 1u32.checked_shl(height)?;
-        let range = HashRange {
-            base: 0,
-            index: index.checked_mul(length)?,
-            length,
-            proof: height.checked_sub(1)?,
-        };
-        let request = HashRequest {
+        let proof = height.checked_sub(1)?;
+        let blocks = 1u32.checked_shl(height)?;
+        let start = index.checked_mul(blocks)?;
+        let length = blocks.min(MAX_HASHES);
+        let bytes = u64::from(length) * merkle::BLOCK;
+        let count = u32::try_from(self.content_bytes(piece).div_ceil(bytes)).ok()?;
+        let requests = (0..count).map(|part| HashRequest {
             root: file.root,
-            range,
-        };
-        (length <= MAX_HASHES).then_some((request, self.piece_hash(piece)?))
+            range: HashRange {
+                base: 0,
+                index: start + part * length,
+                length,
+                proof,
+            },
+        });
+        Some((requests.collect(), self.piece_hash(piece)?))
+    }
+
+    /// Bytes of a piece: the last one of a file may have less.
+    pub fn piece_length(&self) -> u32 {
+        self.piece_length
     }
 
     /// The piece that has all blocks below the nodes that are requested; `None` if these are nodes over whole

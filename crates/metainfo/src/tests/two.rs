@@ -370,17 +370,64 @@ fn hashes_of_blocks_lead_to_the_root_of_their_file() {
             }
             let pieces = file.length.div_ceil(piece_length.into()) as u32;
             for piece in first..first + pieces {
-                let Some((wanted, expected)) = layers.block_request(piece) else {
+                let Some((requests, expected)) = layers.block_requests(piece) else {
                     assert!(layers.content_bytes(piece) <= 16384 || pieces == 0);
                     continue;
                 };
-                let hashes = layers.block_hashes(&wanted, blocks_of(piece)).unwrap();
-                assert_eq!(wanted.range.root(&hashes), Some(expected));
-                assert_eq!(layers.piece_of(&wanted), Some(piece));
+                assert_eq!(requests.len(), 1);
+                let hashes = layers.block_hashes(&requests[0], blocks_of(piece)).unwrap();
+                assert_eq!(requests[0].range.root(&hashes), Some(expected));
+                assert_eq!(layers.piece_of(&requests[0]), Some(piece));
             }
             first += pieces;
         }
         assert!(proven > 5, "{proven}");
+    }
+}
+
+#[test]
+fn hashes_of_the_blocks_of_a_large_piece_are_requested_in_parts() {
+    const MIB: usize = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    fs::create_dir(&path).unwrap();
+    let mut bytes = vec![0; 25 * MIB + 5];
+    fastrand::Rng::with_seed(1).fill(&mut bytes);
+    // Two pieces of the first file, of which one has five bytes, and one of the other, of 9 MiB.
+    let pieces = [
+        &bytes[..16 * MIB],
+        &bytes[16 * MIB..16 * MIB + 5],
+        &bytes[16 * MIB..],
+    ];
+    fs::write(path.join("a"), &bytes[..16 * MIB + 5]).unwrap();
+    fs::write(path.join("b"), pieces[2]).unwrap();
+    let options = CreateOptions {
+        piece_length: Some(16 * MIB as u32),
+        version: Version::Two,
+        ..CreateOptions::default()
+    };
+    let metainfo = Metainfo::parse(&create(&path, &options, |_, _| {}).unwrap()).unwrap();
+    let layers = metainfo.layers().unwrap();
+    for ((piece, content), count) in (0..).zip(pieces).zip([2, 1, 2]) {
+        let blocks = content.chunks(16384).map(|block| {
+            let mut hasher = MerkleHasher::new(block.len() as u64, 0);
+            hasher.update(block);
+            hasher.finalize()
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let (requests, expected) = layers.block_requests(piece).unwrap();
+        assert_eq!(requests.len(), count);
+        let mut hashes = Vec::new();
+        for wanted in requests {
+            assert_eq!(layers.piece_of(&wanted), Some(piece));
+            let answer = layers.block_hashes(&wanted, blocks.clone()).unwrap();
+            assert_eq!(wanted.range.root(&answer), Some(expected));
+            hashes.extend_from_slice(&answer[..512]);
+        }
+        // What is more is padding.
+        let (known, padding) = hashes.split_at(blocks.len());
+        assert_eq!(known, blocks);
+        assert!(padding.iter().all(|hash| *hash == [0; 32]));
     }
 }
 

@@ -12,10 +12,6 @@ use crate::picker::{ConnId, GroupId};
 use crate::transport::Transport;
 use crate::wire::{BLOCK, HashRequest, Message};
 
-/// Greatest piece that is read from disk for a peer that asks for hashes in it: pieces of most torrents have
-/// 16 MiB at most.
-const MAX_READ: u64 = 16 << 20;
-
 impl<T: Transport> Swarm<T> {
     /// Has the disk compute the hashes of the blocks of a piece. Padding behind a file of version 2 does not
     /// count.
@@ -32,14 +28,13 @@ impl<T: Transport> Swarm<T> {
     /// Handles the hashes of the blocks of a piece, as it is on disk.
     pub(super) fn on_digests(&mut self, piece: u32, digests: Vec<Hash>, now: Instant) {
         match self.fetching.digests.arrived(piece) {
-            Some(Purpose::Answer(conn, wanted)) => {
-                let layers = self.metainfo.layers();
-                let hashes = layers.and_then(|layers| layers.block_hashes(&wanted, digests));
-                if let Some(known) = self.conns.open.get(&conn) {
-                    known.send([match hashes {
-                        Some(hashes) => Message::Hashes(wanted, hashes),
-                        None => Message::HashReject(wanted),
-                    }]);
+            Some(Purpose::Answer(asked)) => {
+                let mut are_right = false;
+                for (conn, wanted) in asked {
+                    are_right |= self.send_block_hashes(conn, &wanted, &digests);
+                }
+                if are_right {
+                    self.fetching.digests.keep(piece, digests);
                 }
             }
             Some(Purpose::Blame) => match self.fetching.held.on_digests(piece, &digests) {
@@ -52,10 +47,29 @@ impl<T: Transport> Swarm<T> {
 
     /// The piece whose blocks are read to answer a request for hashes below its own; `None` if it is not here.
     pub(super) fn answerable(&self, wanted: &HashRequest) -> Option<u32> {
-        let layers = self.metainfo.layers()?;
-        let piece = layers.piece_of(wanted)?;
-        let is_here = self.fetching.picker.verified().has(piece);
-        (is_here && layers.content_bytes(piece) <= MAX_READ).then_some(piece)
+        let piece = self.metainfo.layers()?.piece_of(wanted)?;
+        self.fetching.picker.verified().has(piece).then_some(piece)
+    }
+
+    /// Answers a request for hashes in a piece, of which `blocks` are the hashes of all blocks. Returns whether
+    /// these lead to the hash of the piece, as far as that was computed.
+    pub(super) fn send_block_hashes(
+        &self,
+        conn: ConnId,
+        wanted: &HashRequest,
+        blocks: &[Hash],
+    ) -> bool {
+        let layers = self.metainfo.layers();
+        let Some((layers, known)) = layers.zip(self.conns.open.get(&conn)) else {
+            return false;
+        };
+        let hashes = layers.block_hashes(wanted, blocks.to_vec());
+        let are_right = hashes.is_some();
+        known.send([match hashes {
+            Some(hashes) => Message::Hashes(*wanted, hashes),
+            None => Message::HashReject(*wanted),
+        }]);
+        are_right
     }
 
     /// Asks peers for the hashes of the blocks of a piece that has the wrong hash, which stays as it is meanwhile.
@@ -67,11 +81,11 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) -> Option<Evidence> {
         let layers = self.metainfo.layers();
-        let request = layers.and_then(|layers| layers.block_request(piece));
-        let Some(request) = request.filter(|_| self.fetching.held.has_room()) else {
+        let requests = layers.and_then(|layers| layers.block_requests(piece));
+        let Some(requests) = requests.filter(|_| self.fetching.held.has_room()) else {
             return Some(evidence);
         };
-        self.fetching.held.hold(piece, evidence, request, now);
+        self.fetching.held.hold(piece, evidence, requests, now);
         self.resolve_held(now);
         None
     }

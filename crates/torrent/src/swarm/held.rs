@@ -3,7 +3,8 @@
 //!
 //! Events in, steps out; no I/O, no clock. The hashes are proven by the hash of the piece, so the peer that sends
 //! them cannot accuse others: false ones show the peer that sent them. With the true ones, the wrong blocks
-//! are known and their senders with them, and all other blocks are kept.
+//! are known and their senders with them, and all other blocks are kept. A large piece has more blocks than a
+//! request may name: its hashes come in parts, each proven alone and asked for alone, of any peers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,22 +14,25 @@ use crate::merkle::Hash;
 use crate::picker::{ConnId, GroupId};
 use crate::wire::HashRequest;
 
-/// Time after which another peer is asked. A late answer is still taken.
+/// Time after which another peer is asked for a part. A late answer is still taken.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest time for which a piece is held: then it is fetched again as a whole.
-const MAX_HELD_FOR: Duration = Duration::from_secs(20);
+/// How much longer a peer has for each part of a piece after the first: it reads the whole piece.
+const PER_MORE_PART: Duration = Duration::from_secs(2);
+
+/// Most times in a row that an answer is awaited: then the piece is fetched again as a whole.
+const MAX_WAITS: u32 = 4;
 
 /// Most peers that are asked for the same hashes at a time: one of them may be silent.
 const MAX_ASKED: usize = 2;
 
-/// Most pieces that are held at a time.
+/// Most pieces that are held at a time. The hashes of the blocks of a piece have 256 KiB at most.
 const MAX_HELD: usize = 16;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Request the hashes of the blocks of a piece of a peer.
+    /// Request a part of the hashes of the blocks of a piece of a peer.
     Ask(ConnId, HashRequest),
     /// Drop a peer: it sent hashes that do not lead to the hash of the piece.
     Ban(ConnId),
@@ -47,7 +51,7 @@ pub(super) enum Step {
 pub(super) struct HeldPieces {
     pieces: BTreeMap<u32, Held>,
     /// Peers that sent false hashes.
-    liars: Vec<ConnId>,
+    liars: BTreeSet<ConnId>,
     /// How many requests in a row a peer has left unanswered: those that answer are asked first.
     failures: BTreeMap<ConnId, u32>,
 }
@@ -55,16 +59,74 @@ pub(super) struct HeldPieces {
 #[derive(Debug)]
 struct Held {
     evidence: Evidence,
-    request: HashRequest,
-    /// The hash of the piece, to which those of its blocks lead.
+    /// The hashes of the blocks, in order.
+    parts: Vec<Part>,
+    /// The hash of the piece, to which each part leads.
     expected: Hash,
+    /// How long an answer is awaited.
+    patience: Duration,
+    until: Instant,
+}
+
+/// The hashes of adjacent blocks, as many as one request may name.
+#[derive(Debug)]
+struct Part {
+    request: HashRequest,
     /// The peers that are asked, and until when each is awaited.
     asked: BTreeMap<ConnId, Instant>,
     /// Those that were asked.
     tried: BTreeSet<ConnId>,
-    /// The hashes of the blocks, once they are there.
+    /// The hashes, once they are there.
     right: Option<Vec<Hash>>,
-    until: Instant,
+}
+
+impl Part {
+    fn new(request: HashRequest) -> Self {
+        Self {
+            request,
+            asked: BTreeMap::new(),
+            tried: BTreeSet::new(),
+            right: None,
+        }
+    }
+
+    /// No longer awaits peers that are late. Returns them.
+    fn expire(&mut self, now: Instant) -> Vec<ConnId> {
+        let mut late = Vec::new();
+        self.asked.retain(|conn, until| {
+            let is_awaited = *until > now;
+            if !is_awaited {
+                late.push(*conn);
+            }
+            is_awaited
+        });
+        late
+    }
+
+    /// Whether another peer may be asked for it.
+    fn has_room(&self) -> bool {
+        self.right.is_none() && self.asked.len() < MAX_ASKED
+    }
+
+    /// Asks the first of `able` that were not asked, and awaits each `until`. Returns what to send.
+    fn ask(&mut self, able: &[ConnId], until: Instant) -> Vec<Step> {
+        let room = MAX_ASKED.saturating_sub(self.asked.len());
+        let untried = able.iter().filter(|conn| !self.tried.contains(conn));
+        let chosen: Vec<ConnId> = untried.take(room).copied().collect();
+        self.tried.extend(&chosen);
+        self.asked.extend(chosen.iter().map(|conn| (*conn, until)));
+        let steps = chosen.iter().map(|conn| Step::Ask(*conn, self.request));
+        steps.collect()
+    }
+}
+
+impl Held {
+    /// The hashes of all blocks, once all parts are there.
+    fn right(&self) -> Option<Vec<Hash>> {
+        let parts = self.parts.iter().map(|part| part.right.as_deref());
+        let parts: Option<Vec<&[Hash]>> = parts.collect();
+        parts.map(|parts| parts.concat())
+    }
 }
 
 impl HeldPieces {
@@ -78,22 +140,22 @@ impl HeldPieces {
         self.pieces.is_empty() && self.liars.is_empty()
     }
 
-    /// Holds a piece with the wrong hash, of which `request` names the hashes of its blocks.
+    /// Holds a piece with the wrong hash, of which `requests` name the hashes of its blocks in order.
     pub fn hold(
         &mut self,
         piece: u32,
         evidence: Evidence,
-        (request, expected): (HashRequest, Hash),
+        (requests, expected): (Vec<HashRequest>, Hash),
         now: Instant,
     ) {
+        let more = u32::try_from(requests.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let patience = ANSWER_TIMEOUT + PER_MORE_PART * more;
         let held = Held {
             evidence,
-            request,
+            parts: requests.into_iter().map(Part::new).collect(),
             expected,
-            asked: BTreeMap::new(),
-            tried: BTreeSet::new(),
-            right: None,
-            until: now + MAX_HELD_FOR,
+            patience,
+            until: now + patience * MAX_WAITS,
         };
         self.pieces.insert(piece, held);
     }
@@ -107,24 +169,30 @@ impl HeldPieces {
 
     /// A peer has sent hashes. What was not requested changes nothing.
     pub fn on_hashes(&mut self, conn: ConnId, request: &HashRequest, hashes: &[Hash]) {
-        let mut held = self.pieces.values_mut();
-        let held = held.find(|held| held.request == *request && held.tried.contains(&conn));
-        let Some(held) = held else {
-            return;
-        };
-        held.asked.remove(&conn);
-        self.failures.remove(&conn);
-        match request.range.root(hashes) == Some(held.expected) {
-            true => held.right = Some(hashes.to_vec()),
-            false => self.liars.push(conn),
+        for held in self.pieces.values_mut() {
+            let mut parts = held.parts.iter_mut();
+            let part = parts.find(|part| part.request == *request && part.tried.contains(&conn));
+            let Some(part) = part else {
+                continue;
+            };
+            part.asked.remove(&conn);
+            self.failures.remove(&conn);
+            if request.range.root(hashes) != Some(held.expected) {
+                self.liars.insert(conn);
+            } else if part.right.is_none() {
+                // The proof is behind the hashes of the blocks.
+                let blocks = hashes.iter().take(request.range.length as usize);
+                part.right = Some(blocks.copied().collect());
+                part.asked.clear();
+            }
         }
     }
 
     /// A peer does not send what it was asked for.
     pub fn on_reject(&mut self, conn: ConnId, request: &HashRequest) {
-        let asked = self.pieces.values_mut();
-        for held in asked.filter(|held| held.request == *request) {
-            if held.asked.remove(&conn).is_some() {
+        let parts = self.pieces.values_mut().flat_map(|held| &mut held.parts);
+        for part in parts.filter(|part| part.request == *request) {
+            if part.asked.remove(&conn).is_some() {
                 *self.failures.entry(conn).or_default() += 1;
             }
         }
@@ -132,45 +200,39 @@ impl HeldPieces {
 
     /// A peer has left.
     pub fn on_gone(&mut self, conn: ConnId) {
-        for held in self.pieces.values_mut() {
-            held.asked.remove(&conn);
+        for part in self.pieces.values_mut().flat_map(|held| &mut held.parts) {
+            part.asked.remove(&conn);
         }
         self.failures.remove(&conn);
     }
 
     /// What is to be done now; `can_answer` says which peers may have the hashes of a piece.
     pub fn advance(&mut self, now: Instant, can_answer: impl Fn(u32) -> Vec<ConnId>) -> Vec<Step> {
-        let mut steps: Vec<Step> = self.liars.drain(..).map(Step::Ban).collect();
+        let liars = std::mem::take(&mut self.liars);
+        let mut steps: Vec<Step> = liars.into_iter().map(Step::Ban).collect();
         let mut decided = Vec::new();
         for (piece, held) in &mut self.pieces {
-            if let (Some(right), Some(_)) = (&held.right, &held.evidence.digests) {
-                steps.push(decide(&held.evidence, *piece, right));
-                decided.push(*piece);
+            if let Some(right) = held.right() {
+                // Else the disk computes the hashes of the wrong copy.
+                if held.evidence.digests.is_some() {
+                    steps.push(decide(&held.evidence, *piece, &right));
+                    decided.push(*piece);
+                }
                 continue;
             }
-            if held.right.is_some() {
-                // The disk computes the hashes of the wrong copy.
-                continue;
+            for conn in held.parts.iter_mut().flat_map(|part| part.expire(now)) {
+                *self.failures.entry(conn).or_default() += 1;
             }
-            held.asked.retain(|conn, until| {
-                let is_late = *until <= now;
-                if is_late {
-                    *self.failures.entry(*conn).or_default() += 1;
-                }
-                !is_late
-            });
-            if held.asked.len() < MAX_ASKED && now < held.until {
-                let untried = can_answer(*piece).into_iter();
-                let untried = untried.filter(|conn| !held.tried.contains(conn));
-                let mut untried: Vec<ConnId> = untried.collect();
-                untried.sort_by_key(|conn| self.failures.get(conn).copied());
-                for conn in untried.into_iter().take(MAX_ASKED - held.asked.len()) {
-                    held.tried.insert(conn);
-                    held.asked.insert(conn, now + ANSWER_TIMEOUT);
-                    steps.push(Step::Ask(conn, held.request));
+            if held.parts.iter().any(Part::has_room) && now < held.until {
+                let mut able = can_answer(*piece);
+                able.sort_by_key(|conn| self.failures.get(conn).copied());
+                for part in held.parts.iter_mut().filter(|part| part.has_room()) {
+                    steps.extend(part.ask(&able, now + held.patience));
                 }
             }
-            if held.asked.is_empty() || now >= held.until {
+            let mut parts = held.parts.iter();
+            let is_stuck = parts.any(|part| part.right.is_none() && part.asked.is_empty());
+            if is_stuck || now >= held.until {
                 let evidence = std::mem::take(&mut held.evidence);
                 steps.push(Step::GiveUp(*piece, evidence));
                 decided.push(*piece);

@@ -33,7 +33,9 @@ async fn answers(shared: &Shared) {
         .await;
     let layers = shared.metainfo.layers().unwrap();
     let count = shared.metainfo.pieces.count();
-    let asked = (0..count).filter_map(|piece| layers.block_request(piece));
+    let asked = (0..count).filter_map(|piece| layers.block_requests(piece));
+    let asked =
+        asked.flat_map(|(requests, expected)| requests.into_iter().map(move |it| (it, expected)));
     let asked: Vec<_> = asked.step_by(20).collect();
     assert!(asked.len() > 10);
     let mut stream = TcpStream::connect(client.addr).await.unwrap();

@@ -6,6 +6,9 @@ use crate::merkle::{HashRange, Tree};
 /// Blocks of a piece.
 const BLOCKS: u32 = 8;
 
+/// Blocks of which a request names the hashes.
+const PART: u32 = 4;
+
 /// What a peer does with a request for hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -40,22 +43,31 @@ fn any_peer() -> impl Strategy<Value = Peer> {
     (manner, prop_oneof![Just(0), any::<u8>()]).prop_map(|(manner, poison)| Peer { manner, poison })
 }
 
-/// The request for the hashes of the blocks of a piece, these hashes, and that of the piece.
-fn hashes_of(piece: u32) -> (HashRequest, Vec<Hash>, Hash) {
+/// The requests for the hashes of the blocks of a piece, these hashes, and that of the piece.
+fn hashes_of(piece: u32) -> (Vec<HashRequest>, Vec<Hash>, Hash) {
     let right = (0..BLOCKS).map(|block| [(1 + piece * BLOCKS + block) as u8; 32]);
     let right: Vec<Hash> = right.collect();
-    let range = HashRange {
-        base: 0,
-        index: piece * BLOCKS,
-        length: BLOCKS,
-        proof: BLOCKS.ilog2() - 1,
-    };
-    let request = HashRequest {
+    let requests = (0..BLOCKS / PART).map(|part| HashRequest {
         root: [9; 32],
-        range,
-    };
+        range: HashRange {
+            base: 0,
+            index: piece * BLOCKS + part * PART,
+            length: PART,
+            proof: BLOCKS.ilog2() - 1,
+        },
+    });
     let expected = Tree::new(0, right.clone()).root();
-    (request, right, expected)
+    (requests.collect(), right, expected)
+}
+
+/// The true answer to a request.
+fn answer(request: &HashRequest) -> Vec<Hash> {
+    let (_, right, _) = hashes_of(request.range.index / BLOCKS);
+    let within = HashRange {
+        index: request.range.index % BLOCKS,
+        ..request.range
+    };
+    Tree::new(0, right).hashes(&within).unwrap()
 }
 
 /// All blocks of a piece come from one peer.
@@ -88,6 +100,7 @@ proptest! {
         let mut held = HeldPieces::default();
         let mut is_held = [false; 3];
         let mut late: Vec<(u32, Vec<Hash>)> = Vec::new();
+        let mut mail: Vec<(ConnId, HashRequest, Vec<Hash>)> = Vec::new();
         let mut now = Instant::now();
         for _ in 0..1000 {
             if complete.iter().all(|it| *it) {
@@ -98,7 +111,7 @@ proptest! {
                 if complete[at] || is_held[at] {
                     continue;
                 }
-                let (request, right, expected) = hashes_of(piece);
+                let (requests, right, expected) = hashes_of(piece);
                 for (block, right) in right.iter().enumerate() {
                     if copies[at][block].is_none() {
                         let from = *random.choice(&open).expect("an honest peer is there");
@@ -113,7 +126,7 @@ proptest! {
                     continue;
                 }
                 let senders: Vec<_> = copies[at].iter().map(|it| Some(it.unwrap().0)).collect();
-                held.hold(piece, Evidence { senders, digests: None }, (request, expected), now);
+                held.hold(piece, Evidence { senders, digests: None }, (requests, expected), now);
                 is_held[at] = true;
                 late.push((piece, have));
             }
@@ -123,21 +136,28 @@ proptest! {
                     prop_assert!(held.on_digests(piece, &have) || !is_held[piece as usize]);
                 }
             }
+            // Answers come in any order, late, and some of them twice.
+            random.shuffle(&mut mail);
+            for (conn, request, hashes) in mail.split_off(random.usize(..=mail.len())) {
+                held.on_hashes(conn, &request, &hashes);
+                if random.bool() {
+                    mail.push((conn, request, hashes));
+                }
+            }
             now += Duration::from_secs(random.u64(0..4));
             let can_answer = |_| open.iter().map(|peer| ConnId::from(*peer)).collect();
             for step in held.advance(now, can_answer) {
                 match step {
                     Step::Ask(conn, request) => {
-                        let piece = request.range.index / BLOCKS;
-                        let (_, mut right, _) = hashes_of(piece);
+                        let mut right = answer(&request);
                         match peers[conn as usize].manner {
-                            Manner::Answers => held.on_hashes(conn, &request, &right),
+                            Manner::Answers => mail.push((conn, request, right)),
                             Manner::Rejects => held.on_reject(conn, &request),
                             Manner::IsSilent => {}
                             Manner::Lies => {
                                 let changed = random.usize(..right.len());
                                 right[changed][0] ^= 1;
-                                held.on_hashes(conn, &request, &right);
+                                mail.push((conn, request, right));
                             }
                             Manner::Leaves => {
                                 open.retain(|it| ConnId::from(*it) != conn);
@@ -181,26 +201,36 @@ proptest! {
     }
 }
 
+/// Requests of one peer.
+fn asks(conn: ConnId, requests: &[HashRequest]) -> Vec<Step> {
+    let asks = requests.iter().map(|request| Step::Ask(conn, *request));
+    asks.collect()
+}
+
 #[test]
 fn only_requested_hashes_count_and_late_ones_do() {
-    let (request, right, expected) = hashes_of(0);
+    let (requests, right, expected) = hashes_of(0);
     let (mut held, mut now) = (HeldPieces::default(), Instant::now());
-    held.hold(0, evidence(), (request, expected), now);
+    held.hold(0, evidence(), (requests.clone(), expected), now);
     let all = |_| vec![1, 2, 3];
     // Before it is asked, a peer says nothing of use and nothing false.
-    held.on_hashes(1, &request, &[]);
-    let asked = [1, 2].map(|conn| Step::Ask(conn, request));
-    assert_eq!(held.advance(now, all), asked);
-    now += ANSWER_TIMEOUT;
-    assert_eq!(held.advance(now, all), [Step::Ask(3, request)]);
-    held.on_hashes(1, &request, &right);
+    held.on_hashes(1, &requests[0], &[]);
+    let asked = requests
+        .iter()
+        .flat_map(|it| [1, 2].map(|conn| Step::Ask(conn, *it)));
+    assert_eq!(held.advance(now, all), asked.collect::<Vec<_>>());
+    now += ANSWER_TIMEOUT + PER_MORE_PART;
+    assert_eq!(held.advance(now, all), asks(3, &requests));
+    held.on_hashes(1, &requests[1], &answer(&requests[1]));
+    held.on_hashes(2, &requests[0], &answer(&requests[0]));
     assert_eq!(held.advance(now, all), []);
     let mut wrong = right.clone();
     wrong[3] = [0; 32];
+    wrong[6] = [0; 32];
     assert!(held.on_digests(0, &wrong));
     let refetch = Step::Refetch {
         piece: 0,
-        blocks: vec![3],
+        blocks: vec![3, 6],
         senders: vec![5],
     };
     assert_eq!(held.advance(now, all), [refetch]);
@@ -208,12 +238,38 @@ fn only_requested_hashes_count_and_late_ones_do() {
 }
 
 #[test]
-fn a_piece_is_given_up_when_no_peer_answers() {
-    let (request, _, expected) = hashes_of(0);
+fn a_false_part_shows_its_sender_and_no_sender_of_others() {
+    let (requests, right, expected) = hashes_of(0);
     let (mut held, now) = (HeldPieces::default(), Instant::now());
-    held.hold(0, evidence(), (request, expected), now);
-    assert_eq!(held.advance(now, |_| vec![1]), [Step::Ask(1, request)]);
-    held.on_reject(1, &request);
+    held.hold(0, evidence(), (requests.clone(), expected), now);
+    assert_eq!(held.advance(now, |_| vec![1]), asks(1, &requests));
+    held.on_hashes(1, &requests[0], &answer(&requests[0]));
+    assert_eq!(held.advance(now, |_| vec![1, 2]), asks(2, &requests[1..]));
+    let mut wrong = answer(&requests[1]);
+    wrong[0][0] ^= 1;
+    held.on_hashes(2, &requests[1], &wrong);
+    // The hashes of another part are as false.
+    held.on_hashes(2, &requests[1], &answer(&requests[0]));
+    assert_eq!(held.advance(now, |_| vec![1]), [Step::Ban(2)]);
+    held.on_hashes(1, &requests[1], &answer(&requests[1]));
+    let mut copy = right.clone();
+    copy[7] = [0; 32];
+    assert!(held.on_digests(0, &copy));
+    let steps = held.advance(now, |_| vec![1]);
+    assert!(
+        matches!(&steps[..], [Step::Refetch { blocks, .. }] if *blocks == [7]),
+        "{steps:?}"
+    );
+}
+
+#[test]
+fn a_piece_is_given_up_when_no_peer_answers_for_a_part() {
+    let (requests, _, expected) = hashes_of(0);
+    let (mut held, now) = (HeldPieces::default(), Instant::now());
+    held.hold(0, evidence(), (requests.clone(), expected), now);
+    assert_eq!(held.advance(now, |_| vec![1]), asks(1, &requests));
+    held.on_hashes(1, &requests[0], &answer(&requests[0]));
+    held.on_reject(1, &requests[1]);
     let steps = held.advance(now, |_| vec![1]);
     assert!(matches!(steps[..], [Step::GiveUp(0, _)]), "{steps:?}");
     assert!(held.is_empty());

@@ -1,5 +1,7 @@
 //! Peers that are broken, lying, silent or absent.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -26,6 +28,8 @@ enum Rogue {
     Liar(u8),
     /// Answers with the right data, but spoils every block that begins at this offset.
     Spoils(u32, Arc<Vec<u8>>),
+    /// Sends right blocks but for the first one that is requested, which is set then.
+    SpoilsFirst(Arc<OnceLock<Request>>, Arc<Vec<u8>>),
 }
 
 impl Rogue {
@@ -68,7 +72,7 @@ impl Rogue {
         let mut out = Vec::new();
         match &self {
             Self::Then(bytes) => out.extend_from_slice(bytes),
-            Self::Stingy | Self::Liar(_) | Self::Spoils(..) => {
+            Self::Stingy | Self::Liar(_) | Self::Spoils(..) | Self::SpoilsFirst(..) => {
                 let bits = Bytes::copy_from_slice(everything.as_wire());
                 encode(&Message::Bitfield(bits), &mut out);
                 encode(&Message::Unchoke, &mut out);
@@ -106,6 +110,14 @@ impl Rogue {
                 if request.begin == *begin {
                     data[0] ^= 1;
                 }
+                Some(data.into())
+            }
+            Self::SpoilsFirst(first, content) => {
+                let first = *first.get_or_init(|| request);
+                let start = request.piece as usize * metainfo.pieces.length as usize;
+                let start = start + request.begin as usize;
+                let mut data = content[start..start + length].to_vec();
+                data[0] ^= u8::from(first == request);
                 Some(data.into())
             }
             _ => None,
@@ -313,6 +325,34 @@ async fn one_wrong_block_of_a_torrent_of_version_two() {
     let fill = |bytes: &mut [u8]| fastrand::Rng::new().fill(bytes);
     let stage = Stage::made(&[("file.bin", 1_500_000)], &options, fill);
     only_the_spoiler_is_banned(&stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_block_of_a_piece_of_16_mib() {
+    let options = CreateOptions {
+        piece_length: Some(16 << 20),
+        version: crate::Version::Two,
+        ..CreateOptions::default()
+    };
+    let fill = |bytes: &mut [u8]| fastrand::Rng::new().fill(bytes);
+    let stage = Stage::made(&[("file.bin", 16 << 20)], &options, fill);
+    let net = Net::default();
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(40.0, 2));
+    net.path(2, mbit(40.0, 2));
+    let content = fs::read(stage.dir.path().join("seed/file.bin")).unwrap();
+    let rogue = Rogue::SpoilsFirst(Arc::default(), Arc::new(content));
+    rogue.play(net.host(2), stage.metainfo.clone());
+    let download = stage.download(&net.host(0), &[2, 1]);
+    let progress = download.progress();
+    let summary = finish(download).await.unwrap();
+    stage.check();
+    // The wrong block, and those that were requested twice at the end; not the piece.
+    let wasted = summary.wasted_bytes;
+    assert!((u64::from(BLOCK)..4 << 20).contains(&wasted), "{wasted}");
+    let last = progress.borrow().clone();
+    let banned: Vec<PeerAddr> = last.idle_peers.iter().map(|(peer, _)| *peer).collect();
+    assert_eq!(banned, [addr(2)], "{last:?}");
 }
 
 async fn only_the_spoiler_is_banned(stage: &Stage) {

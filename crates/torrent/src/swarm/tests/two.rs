@@ -223,7 +223,8 @@ async fn hashes_of_blocks_are_served_with_their_proof() {
         let count = stage.metainfo.pieces.count();
         // Of a whole piece, for each that has several blocks; of two blocks, up to the root of the file.
         let whole: Vec<_> = (0..count)
-            .filter_map(|it| layers.block_request(it))
+            .filter_map(|it| layers.block_requests(it))
+            .map(|(requests, expected)| (requests[0], expected))
             .collect();
         assert!(whole.len() > 16);
         let (of_two, root) = {
