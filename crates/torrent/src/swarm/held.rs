@@ -20,7 +20,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer a peer has for each part of a piece after the first: it reads the whole piece.
 const PER_MORE_PART: Duration = Duration::from_secs(2);
 
-/// Most times in a row that an answer is awaited: then the piece is fetched again as a whole.
+/// For how many times as long as an answer is awaited a piece is held: then it is fetched again as a whole.
 const MAX_WAITS: u32 = 4;
 
 /// Most peers that are asked for the same hashes at a time: one of them may be silent.
