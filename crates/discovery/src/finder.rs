@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dht::{DhtNode, DhtNodes, DhtSearches, PeerPorts};
 use crate::local::{LocalDiscovery, LocalSearch};
+use crate::mapped::MappedPort;
 use crate::tracker::Client;
 use crate::trackers::Trackers;
 
@@ -36,6 +37,7 @@ pub struct Sought {
 #[derive(Clone, Default)]
 pub struct PeerFinder {
     tcp: Option<SocketAddr>,
+    mapped: MappedPort,
     scion: Option<ScionAddr>,
     trackers: Option<Client>,
     dht: Option<DhtNodes>,
@@ -46,6 +48,7 @@ impl fmt::Debug for PeerFinder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PeerFinder")
             .field("tcp", &self.tcp)
+            .field("mapped", &self.mapped.now())
             .field("scion", &self.scion)
             .field("trackers", &self.trackers.is_some())
             .field("dht", &self.dht)
@@ -62,6 +65,13 @@ impl PeerFinder {
             scion,
             ..Self::default()
         }
+    }
+
+    /// Announces this port to trackers over IP and to the DHT over IPv4, in place of the port of TCP, while
+    /// there is one. Nodes and peers of the own network are told the port of TCP.
+    pub fn with_mapped_port(mut self, port: MappedPort) -> Self {
+        self.mapped = port;
+        self
     }
 
     /// Also asks trackers.
@@ -122,7 +132,10 @@ impl PeerFinder {
         let announcer = Announcer::new(identity, &sought.trackers, options, rng, now);
         // They are stopped by their handle.
         let stop = CancellationToken::new();
-        Some(Trackers::spawn(client, announcer, stats, sink, &stop))
+        let mapped = self.mapped.clone();
+        Some(Trackers::spawn(
+            client, announcer, mapped, stats, sink, &stop,
+        ))
     }
 
     /// Searches the DHT for a torrent, and announces it if it is known not to be private.
@@ -138,7 +151,7 @@ impl PeerFinder {
         };
         let sink = sought.dials.then_some(sink);
         let nodes = self.dht.as_ref()?;
-        Some(nodes.search(sought.info_hash, ports, sink))
+        Some(nodes.search(sought.info_hash, ports, &self.mapped, sink))
     }
 
     /// Looks for a torrent on the own network, and announces it if it is known not to be private.

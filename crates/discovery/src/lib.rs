@@ -11,6 +11,7 @@ mod dht;
 mod error;
 mod finder;
 mod local;
+mod mapped;
 mod scion;
 mod search;
 mod serve;
@@ -27,6 +28,7 @@ pub use self::dht::{
 pub use self::error::AnnounceError;
 pub use self::finder::{PeerFinder, Sought};
 pub use self::local::{LocalDiscovery, LocalError, LocalOptions, LocalSearch};
+pub use self::mapped::MappedPort;
 pub use self::scion::ScionDatagrams;
 pub use self::search::PeerSearch;
 pub use self::serve::{Monitor, ServeError, ServeOptions, Server};

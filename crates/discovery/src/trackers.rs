@@ -3,17 +3,19 @@
 #[cfg(test)]
 mod tests;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hawser_address::PeerAddr;
-use hawser_tracker::message::{AnnounceRequest, Answer, MAX_ANSWER_PEERS, TrackerError};
-use hawser_tracker::{AnnounceId, Announcer, Order, Stats, TrackerStatus};
+use hawser_tracker::message::{Answer, MAX_ANSWER_PEERS, TrackerError};
+use hawser_tracker::{AnnounceId, Announcer, Host, Order, Stats, TrackerStatus, TrackerUrl};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::AnnounceError;
+use crate::mapped::MappedPort;
 use crate::tracker::Client;
 
 /// How long trackers have to be told that the client leaves.
@@ -32,12 +34,14 @@ pub struct Trackers {
 }
 
 impl Trackers {
-    /// Has `client` ask trackers as `announcer` orders, with the numbers in `stats`; a download is complete
+    /// Has `client` ask trackers as `announcer` orders, with the numbers in `stats`, and with the port
+    /// `mapped` while there is one, except where a tracker sees no address of the gateway; a download is complete
     /// when its `left` becomes 0 and something was downloaded. Peers of answers go to `sink`; while that is full, the latest thousand are
     /// kept. Ends when `stop` is cancelled. To be called inside a tokio runtime.
     pub fn spawn(
         client: Client,
         announcer: Announcer,
+        mapped: MappedPort,
         stats: watch::Receiver<Stats>,
         sink: mpsc::Sender<Vec<PeerAddr>>,
         stop: &CancellationToken,
@@ -49,6 +53,7 @@ impl Trackers {
         let task = Task {
             client,
             announcer,
+            mapped,
             status: status_sender,
             announces: JoinSet::new(),
             left: None,
@@ -89,11 +94,17 @@ impl Drop for Trackers {
     }
 }
 
-type Outcome = (AnnounceId, Result<Answer, AnnounceError>);
+/// What has come of an announce, and the mapped port when it was made.
+struct Outcome {
+    id: AnnounceId,
+    mapped: Option<u16>,
+    answer: Result<Answer, AnnounceError>,
+}
 
 struct Task {
     client: Client,
     announcer: Announcer,
+    mapped: MappedPort,
     status: watch::Sender<Vec<TrackerStatus>>,
     /// Bounded by the announcer: at most one for each tracker.
     announces: JoinSet<Outcome>,
@@ -112,6 +123,7 @@ impl Task {
         stop: CancellationToken,
     ) {
         let mut stats_end = false;
+        self.mapped.update();
         let first = *stats.borrow_and_update();
         self.take_stats(first);
         loop {
@@ -125,6 +137,7 @@ impl Task {
                     let latest = *stats.borrow_and_update();
                     self.take_stats(latest);
                 }
+                () = self.mapped.changed() => self.announcer.refresh(now()),
                 Some(()) = refreshes.recv() => self.announcer.refresh(now()),
                 Some(outcome) = self.announces.join_next() => self.take(outcome.ok()),
                 permit = sink.reserve(), if has_found => match permit {
@@ -153,9 +166,21 @@ impl Task {
     /// Carries out what is due.
     fn advance(&mut self) {
         for order in self.announcer.advance(now()) {
-            let Order::Announce { id, url, request } = order;
-            self.announces
-                .spawn(announce(self.client.clone(), id, url, request));
+            let Order::Announce {
+                id,
+                url,
+                mut request,
+            } = order;
+            let mapped = self.mapped.now();
+            request.port = port_at(&url, request.port, mapped);
+            let client = self.client.clone();
+            self.announces.spawn(async move {
+                Outcome {
+                    id,
+                    mapped,
+                    answer: client.announce(&url, &request).await,
+                }
+            });
         }
         let latest = self.announcer.status();
         self.status.send_if_modified(|status| {
@@ -166,15 +191,19 @@ impl Task {
     }
 
     fn take(&mut self, outcome: Option<Outcome>) {
-        let Some((id, outcome)) = outcome else {
+        let Some(Outcome { id, mapped, answer }) = outcome else {
             return;
         };
-        match outcome {
+        match answer {
             Ok(answer) => {
                 self.announcer.on_answer(now(), id, Ok(&answer));
                 self.found.extend(answer.peers);
                 let surplus = self.found.len().saturating_sub(MAX_ANSWER_PEERS);
                 self.found.drain(..surplus);
+                if mapped != self.mapped.now() {
+                    // It changed on the way.
+                    self.announcer.refresh(now());
+                }
             }
             Err(error) => {
                 tracing::debug!("an announce failed: {error}");
@@ -201,13 +230,17 @@ impl Task {
     }
 }
 
-async fn announce(
-    client: Client,
-    id: AnnounceId,
-    url: String,
-    request: AnnounceRequest,
-) -> Outcome {
-    (id, client.announce(&url, &request).await)
+/// The port to announce at a tracker: the mapped one in place of the `local` one, if there is one. A tracker
+/// at an address of IPv6 or SCION sees the address of this host, where the mapped port leads nowhere.
+fn port_at(url: &str, local: u16, mapped: Option<u16>) -> u16 {
+    let is_beside = url
+        .parse()
+        .is_ok_and(|url: TrackerUrl| matches!(url.host, Host::Scion(_) | Host::Ip(IpAddr::V6(_))));
+    match mapped {
+        // Port 0 says that no peer can connect.
+        Some(mapped) if local != 0 && !is_beside => mapped,
+        _ => local,
+    }
 }
 
 fn now() -> std::time::Instant {

@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::name::DhtNode;
 use super::scion::ScionSocket;
-use super::searches::{DhtSearches, PeerPorts};
+use super::searches::{DhtSearches, PeerPorts, Port};
 use super::{DhtHandle, DhtSocket, spawn_dht};
 use crate::datagrams::bind_udp;
+use crate::mapped::MappedPort;
 use crate::scion::ScionDatagrams;
 
 /// The nodes of this program. They stop when it and all its clones are dropped.
@@ -156,24 +157,27 @@ impl DhtNodes {
         Ok(())
     }
 
-    /// Searches for peers of a torrent, and announces those of this program at `ports`, as long as what it
-    /// returns is not dropped. Peers go to `sink`; without one this side is announced alone. Must be called
+    /// Searches for peers of a torrent, and announces those of this program at `ports`, over IPv4 at the port
+    /// `mapped` while there is one, as long as what it returns is not dropped. Peers go to `sink`; without one this side is announced alone. Must be called
     /// inside a tokio runtime.
     pub fn search(
         &self,
         info_hash: [u8; 20],
         ports: PeerPorts,
+        mapped: &MappedPort,
         sink: Option<&mpsc::Sender<Vec<PeerAddr>>>,
     ) -> DhtSearches {
         let mut searches = DhtSearches::new();
         if let Some(node) = &self.v4 {
-            searches.search_at(node.handle.clone(), info_hash, ports.v4, sink.cloned());
+            let port = Port::new(ports.v4, mapped.clone());
+            searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
         }
         if let Some(node) = &self.v6 {
-            searches.search_at(node.handle.clone(), info_hash, ports.v6, sink.cloned());
+            let port = Port::new(ports.v6, MappedPort::default());
+            searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
         }
         if let Some(node) = &self.scion {
-            let port = ports.at_scion_node(node.local);
+            let port = Port::new(ports.at_scion_node(node.local), MappedPort::default());
             searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
         }
         searches

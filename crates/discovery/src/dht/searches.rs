@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::schedule::{Aim, Schedule};
 use super::{DhtError, DhtHandle};
+use crate::mapped::MappedPort;
 
 /// The ports at which peers of each kind of address connect; `None` where they cannot, and nothing is
 /// announced.
@@ -49,6 +50,27 @@ impl PeerPorts {
     }
 }
 
+/// The port to announce at the nodes of one kind of address.
+#[derive(Debug)]
+pub(super) struct Port {
+    local: Option<u16>,
+    mapped: MappedPort,
+}
+
+impl Port {
+    /// The port of peers, and the one in its place while a gateway maps one.
+    pub fn new(local: Option<u16>, mapped: MappedPort) -> Self {
+        let local = local.filter(|port| *port != 0);
+        Self { local, mapped }
+    }
+
+    /// What to announce now.
+    fn announce(&mut self) -> Option<Announce> {
+        let local = self.local?;
+        Some(Announce::Port(self.mapped.update().unwrap_or(local)))
+    }
+}
+
 /// The searches for one torrent at all nodes of this program. They end when this is dropped.
 #[derive(Debug)]
 pub struct DhtSearches {
@@ -69,12 +91,11 @@ impl DhtSearches {
         &mut self,
         node: DhtHandle<A>,
         info_hash: [u8; 20],
-        port: Option<u16>,
+        port: Port,
         sink: Option<mpsc::Sender<Vec<PeerAddr>>>,
     ) {
-        let announce = port.filter(|port| *port != 0).map(Announce::Port);
-        if announce.is_some() || sink.is_some() {
-            self.tasks.spawn(repeat(node, info_hash, announce, sink));
+        if port.local.is_some() || sink.is_some() {
+            self.tasks.spawn(repeat(node, info_hash, port, sink));
         }
     }
 }
@@ -82,18 +103,22 @@ impl DhtSearches {
 async fn repeat<A: Address>(
     node: DhtHandle<A>,
     info_hash: [u8; 20],
-    announce: Option<Announce>,
+    mut port: Port,
     sink: Option<mpsc::Sender<Vec<PeerAddr>>>,
 ) {
     let mut schedule = Schedule::new(Aim {
         finds: sink.is_some(),
-        announces: announce.is_some(),
+        announces: port.local.is_some(),
     });
     loop {
-        let Ok(summary) = search(&node, info_hash, announce, sink.as_ref()).await else {
+        let Ok(summary) = search(&node, info_hash, port.announce(), sink.as_ref()).await else {
             return;
         };
-        tokio::time::sleep(schedule.pause(summary)).await;
+        tokio::select! {
+            () = tokio::time::sleep(schedule.pause(summary)) => {}
+            // The new port is announced at once.
+            () = port.mapped.changed(), if port.local.is_some() => {}
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 use hawser_address::PeerAddr;
 use hawser_dht::Announce;
+use tokio::sync::watch;
 
 use super::nodes::Node;
 use super::*;
+use crate::mapped::MappedPort;
 
 /// Longest wait for anything, also on a machine that is very busy.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -149,7 +151,7 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
         v6: Some(66),
         scion: Some("1-ff00:0:110,10.0.0.1:7".parse().unwrap()),
     };
-    let _announced = seeder.search([9; 20], ports, None);
+    let _announced = seeder.search([9; 20], ports, &MappedPort::default(), None);
     let families = router.local_addrs().len();
     let announcing = async {
         while peers_at(&router.v4).await + peers_at(&router.v6).await < families {
@@ -158,7 +160,12 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
     };
     within("the router knows the seeder", announcing).await;
     let (sink, mut found) = mpsc::channel(4);
-    let searches = leecher.search([9; 20], PeerPorts::default(), Some(&sink));
+    let searches = leecher.search(
+        [9; 20],
+        PeerPorts::default(),
+        &MappedPort::default(),
+        Some(&sink),
+    );
     let mut all = Vec::new();
     while all.len() < families {
         let more = within("a peer is found", found.recv()).await;
@@ -185,7 +192,12 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
     let saved = within("both nodes are saved", saving).await;
     drop((searches, leecher, router));
     let next = opened(&saved);
-    let _searches = next.search([9; 20], PeerPorts::default(), Some(&sink));
+    let _searches = next.search(
+        [9; 20],
+        PeerPorts::default(),
+        &MappedPort::default(),
+        Some(&sink),
+    );
     let state = next.v4.as_ref().unwrap().handle.state().await.unwrap();
     assert_eq!(Some(state.id), saved.v4.map(|saved| saved.id));
     let answering = async {
@@ -201,4 +213,42 @@ async fn router_of(router: &DhtNodes) -> DhtNodes {
     let nodes = opened(&SavedNodes::default());
     nodes.add_nodes(&router.local_addrs()).await;
     nodes
+}
+
+#[tokio::test]
+async fn the_mapped_port_is_announced_over_ipv4_and_followed() {
+    let router = opened(&SavedNodes::default());
+    let seeder = router_of(&router).await;
+    let ports = PeerPorts {
+        v4: Some(44),
+        v6: Some(66),
+        scion: None,
+    };
+    let (sender, mapped) = watch::channel(None);
+    let _announced = seeder.search([9; 20], ports, &mapped.into(), None);
+    let v4 = router.v4.as_ref().unwrap().handle.clone();
+    within("the local port", until_announced(&v4, 44)).await;
+    // A search is repeated after minutes otherwise.
+    sender.send_replace(Some(45));
+    within("the mapped port", until_announced(&v4, 45)).await;
+    if let Some(node) = &router.v6 {
+        within("the port of IPv6", until_announced(&node.handle, 66)).await;
+        assert!(!announced(&node.handle).await.contains(&45));
+    }
+}
+
+async fn until_announced<A: Address>(node: &DhtHandle<A>, port: u16) {
+    while !announced(node).await.contains(&port) {
+        pause().await;
+    }
+}
+
+/// The ports of the peers that are found from a node.
+async fn announced<A: Address>(node: &DhtHandle<A>) -> Vec<u16> {
+    let mut search = node.search([9; 20], None).await.unwrap();
+    let mut ports = Vec::new();
+    while let Some(peer) = search.recv().await {
+        ports.extend(peer.to_peer().ip().map(|addr| addr.port()));
+    }
+    ports
 }

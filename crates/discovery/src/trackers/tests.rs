@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use hawser_tracker::{AnnounceOptions, Identity, TrackerState};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::*;
@@ -29,6 +30,16 @@ fn client() -> Client {
         ..ClientOptions::default()
     };
     Client::new(options).expect("a client")
+}
+
+fn spawn(
+    tiers: &[Vec<String>],
+    mapped: MappedPort,
+    stats: watch::Receiver<Stats>,
+    sink: mpsc::Sender<Vec<PeerAddr>>,
+    stop: &CancellationToken,
+) -> Trackers {
+    Trackers::spawn(client(), announcer(tiers), mapped, stats, sink, stop)
 }
 
 fn missing(left: u64) -> Stats {
@@ -63,7 +74,7 @@ async fn a_torrent_is_announced_from_begin_to_end() {
         vec!["udp://127.0.0.1:9/announce".into()],
         vec![tracker.udp[0].clone()],
     ];
-    let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+    let trackers = spawn(&tiers, MappedPort::default(), stats, sink, &stop);
     let peers = timeout(PATIENCE, found.recv()).await.expect("in time");
     assert_eq!(peers, Some(vec!["127.0.0.1:77".parse().expect("a peer")]));
     let status = trackers.status();
@@ -99,7 +110,7 @@ async fn content_that_was_there_already_is_no_download() {
     let (sink, _) = mpsc::channel(1);
     let stop = CancellationToken::new();
     let tiers = [vec![tracker.udp[0].clone()]];
-    let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+    let trackers = spawn(&tiers, MappedPort::default(), stats, sink, &stop);
     let status = trackers.status();
     until_true(|| status.borrow()[0].state == TrackerState::Working).await;
     // Another peer keeps the torrent in the tracker.
@@ -122,7 +133,7 @@ async fn what_is_dropped_or_cancelled_still_says_that_it_stops() {
         let (sink, _) = mpsc::channel(1);
         let stop = CancellationToken::new();
         let tiers = [vec![tracker.http[0].clone()]];
-        let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+        let trackers = spawn(&tiers, MappedPort::default(), stats, sink, &stop);
         let status = trackers.status();
         until_true(|| status.borrow()[0].state == TrackerState::Working).await;
         assert_eq!(tracker.monitor.counters().peers, 1);
@@ -145,7 +156,7 @@ async fn a_silent_tracker_delays_the_end_for_three_seconds_at_most() {
     let (sink, _) = mpsc::channel(1);
     let stop = CancellationToken::new();
     let tiers = [vec![format!("http://{addr}/announce")]];
-    let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+    let trackers = spawn(&tiers, MappedPort::default(), stats, sink, &stop);
     let status = trackers.status();
     until_true(|| status.borrow()[0].state == TrackerState::Announcing).await;
     trackers.refresh();
@@ -153,4 +164,93 @@ async fn a_silent_tracker_delays_the_end_for_three_seconds_at_most() {
     trackers.stop().await;
     let taken = begin.elapsed();
     assert!(taken < STOP_TIMEOUT + Duration::from_secs(2), "{taken:?}");
+}
+
+/// The ports of the peers that the tracker names to another one.
+async fn ports(tracker: &Local) -> Vec<u16> {
+    let answer = client().announce(&tracker.udp[0], &request(77)).await;
+    let peers = answer.expect("an answer").peers;
+    peers
+        .iter()
+        .map(|peer| peer.ip().expect("over IP").port())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_mapped_port_is_announced_and_followed() {
+    let tracker = Local::default();
+    let (stats_sender, stats) = watch::channel(missing(5));
+    let (sink, _) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let tiers = [vec![tracker.udp[0].clone()]];
+    let (mapped_sender, mapped) = watch::channel(Some(7001));
+    let trackers = spawn(&tiers, mapped.into(), stats, sink, &stop);
+    let status = trackers.status();
+    let is_waiting = || status.borrow()[0].state == TrackerState::Working;
+    until_true(is_waiting).await;
+    assert_eq!(ports(&tracker).await, [7001]);
+    // The next announce is then due as soon as the tracker allows it.
+    let due = status.borrow()[0].next.expect("a next announce");
+    mapped_sender.send_replace(Some(7002));
+    until_true(|| status.borrow()[0].next.is_some_and(|next| next < due)).await;
+    let complete = Stats {
+        downloaded: 5,
+        ..missing(0)
+    };
+    stats_sender.send(complete).expect("sent");
+    until_true(|| tracker.monitor.counters().seeders == 1).await;
+    let ports = ports(&tracker).await;
+    assert!(ports.contains(&7002) && !ports.contains(&6881), "{ports:?}");
+    trackers.stop().await;
+}
+
+#[test]
+fn trackers_that_see_no_gateway_get_the_local_port() {
+    for (url, port) in [
+        ("udp://tracker.example:80/announce", 9),
+        ("http://192.0.2.1/announce", 9),
+        ("udp://[2001:db8::1]:80/announce", 1),
+        ("udp://[1-ff00:0:110,10.0.0.1]:80", 1),
+    ] {
+        assert_eq!(port_at(url, 1, Some(9)), port, "{url}");
+        assert_eq!(port_at(url, 1, None), 1, "{url}");
+        assert_eq!(port_at(url, 0, Some(9)), 0, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_changes_during_an_announce_is_announced_soon() {
+    let tracker = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a socket");
+    let addr = tracker.local_addr().expect("an address");
+    let (_stats_sender, stats) = watch::channel(missing(5));
+    let (sink, _) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let (mapped_sender, mapped) = watch::channel(None);
+    let tiers = [vec![format!("http://{addr}/announce")]];
+    let begin = std::time::Instant::now();
+    let trackers = spawn(&tiers, mapped.into(), stats, sink, &stop);
+    let accepted = timeout(PATIENCE, tracker.accept()).await;
+    let (mut stream, _) = accepted.expect("in time").expect("a connection");
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        let read = timeout(PATIENCE, stream.read_buf(&mut asked)).await;
+        assert_ne!(read.expect("in time").expect("a request"), 0);
+    }
+    let asked = String::from_utf8_lossy(&asked);
+    assert!(asked.contains("port=6881"), "{asked}");
+    mapped_sender.send_replace(Some(7001));
+    // Ten days without the change.
+    let body = "d8:intervali864000e12:min intervali60e5:peers0:e";
+    let length = body.len();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(answer.as_bytes()).await.expect("sent");
+    let status = trackers.status();
+    until_true(|| status.borrow()[0].state == TrackerState::Working).await;
+    let next = status.borrow()[0].next.expect("a next announce");
+    let pause = next.duration_since(begin);
+    assert!(pause < Duration::from_secs(1000), "{pause:?}");
+    drop(tracker);
+    trackers.stop().await;
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hawser_address::PeerAddr;
 use hawser_discovery::{
-    Client, ClientOptions, DhtNodes, Monitor, PeerFinder, PeerPorts, SavedNodes, ServeOptions,
-    Server, Sought,
+    Client, ClientOptions, DhtNodes, MappedPort, Monitor, PeerFinder, PeerPorts, SavedNodes,
+    ServeOptions, Server, Sought,
 };
 use hawser_torrent::{
     Download, DownloadOptions, Listener, Metainfo, Network, Progress, RateLimits, Seed, SeedLimits,
@@ -115,7 +115,8 @@ impl Dht {
             loop {
                 let (sink, mut found) = mpsc::channel(16);
                 let ports = PeerPorts::default();
-                let _search = last.search(metainfo.info_hash.0, ports, Some(&sink));
+                let mapped = MappedPort::default();
+                let _search = last.search(metainfo.info_hash.0, ports, &mapped, Some(&sink));
                 if timeout(SEARCH, found.recv()).await.is_ok() {
                     return;
                 }
