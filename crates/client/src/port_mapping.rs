@@ -50,6 +50,16 @@ pub enum PortMapping {
     Failed(String),
 }
 
+impl PortMapping {
+    /// The port at the gateway that leads to the TCP port of this host, if it maps one.
+    pub fn tcp_port(&self) -> Option<u16> {
+        match self {
+            Self::Mapped { tcp, .. } => *tcp,
+            Self::Asking | Self::Failed(_) => None,
+        }
+    }
+}
+
 impl From<Mapped> for PortMapping {
     fn from(mapped: Mapped) -> Self {
         match (mapped.tcp, mapped.udp, mapped.reason) {
@@ -68,6 +78,7 @@ impl From<Mapped> for PortMapping {
 #[derive(Debug)]
 pub struct PortMapper {
     state: watch::Receiver<PortMapping>,
+    tcp_port: watch::Receiver<Option<u16>>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -80,21 +91,33 @@ impl PortMapper {
     /// Outside a tokio runtime.
     pub fn start(port: u16, gateway: Option<SocketAddr>) -> Self {
         let (shown, state) = watch::channel(PortMapping::Asking);
+        let (told, tcp_port) = watch::channel(None);
         let stop = CancellationToken::new();
         let job = Job {
             port,
             gateway,
             shown,
+            told,
             stop: stop.clone(),
             began: Instant::now(),
         };
         let task = tokio::spawn(job.run());
-        Self { state, stop, task }
+        Self {
+            state,
+            tcp_port,
+            stop,
+            task,
+        }
     }
 
     /// What there is of the mapping, also later.
     pub fn state(&self) -> watch::Receiver<PortMapping> {
         self.state.clone()
+    }
+
+    /// The port at the gateway that peers are to be told, while it maps one, also later.
+    pub fn tcp_port(&self) -> watch::Receiver<Option<u16>> {
+        self.tcp_port.clone()
     }
 
     /// Removes the mapping, which takes less than a second.
@@ -110,6 +133,7 @@ struct Job {
     port: u16,
     gateway: Option<SocketAddr>,
     shown: watch::Sender<PortMapping>,
+    told: watch::Sender<Option<u16>>,
     stop: CancellationToken,
     began: Instant,
 }
@@ -135,6 +159,10 @@ impl Job {
             shown.clone_from(&state);
             is_news
         });
+        self.told.send_if_modified(|told| {
+            let before = std::mem::replace(told, state.tcp_port());
+            before != *told
+        });
         let port = self.port;
         match state {
             _ if !is_news => {}
@@ -144,16 +172,6 @@ impl Job {
             }
             PortMapping::Mapped { tcp, udp, .. } => {
                 tracing::info!("port {port} is mapped by the gateway: TCP {tcp:?}, UDP {udp:?}");
-                if [tcp, udp]
-                    .iter()
-                    .flatten()
-                    .any(|external| *external != port)
-                {
-                    tracing::warn!(
-                        "the gateway maps another port than {port}, which peers are not told: choose a port \
-                         that is free there with --tcp"
-                    );
-                }
             }
         }
     }

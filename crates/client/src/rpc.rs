@@ -296,13 +296,18 @@ impl Calls for Rpc<'_> {
         let free = free_space(folder).ok().map(|space| space.free);
         let mut session = show::session(&bounds, self.addresses, folder, free);
         session.done_script = done_script.map_or(String::new(), |path| path.display().to_string());
-        session.network.is_forwarded = self.client.port_mapping().is_some();
+        let mapping = self.client.port_mapping();
+        session.network.is_forwarded = mapping.is_some();
+        if let Some(port) = mapping.and_then(|mapping| mapping.tcp_port()) {
+            session.network.port = port;
+        }
         session.folders.renames_partial = self.client.storage().part_suffix;
         session
     }
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
-        change::check_settings(settings, &self.session())?;
+        let local = self.addresses.tcp.map_or(0, |tcp| tcp.port());
+        change::check_settings(settings, &self.session(), local)?;
         let (rates, queue) = (change::rates(settings), change::queue(settings));
         let changed = self.client.change(move |all| {
             all.change_queue(queue)?;

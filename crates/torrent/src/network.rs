@@ -2,6 +2,7 @@
 //! uTP.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use hawser_address::PeerAddr;
@@ -22,6 +23,8 @@ use crate::utp::UtpDialer;
 pub struct Network {
     scion: Option<(Endpoint, Endhost)>,
     listener: Option<Arc<Listener>>,
+    /// The port at which peers beyond the gateway connect, while it maps one.
+    mapped: Option<watch::Receiver<Option<u16>>>,
     /// Which connections of IP peers are accepted.
     accepts: Policy,
     /// How IP peers are dialed.
@@ -50,6 +53,7 @@ impl Network {
         Self {
             scion: None,
             listener: None,
+            mapped: None,
             accepts: Policy::Prefer,
             dialer: Arc::new(Dialer {
                 attempts: Attempts::new(Policy::Allow),
@@ -65,6 +69,13 @@ impl Network {
         self.listener = Some(Arc::new(listener));
         let (attempts, transports) = (self.dialer.attempts.clone(), self.dialer.transports);
         self.set_dialer(attempts, transports);
+        self
+    }
+
+    /// Tells peers over IPv4 outside of the own network this port in place of the listener's, while there is
+    /// one: those that connect from then on.
+    pub fn with_mapped_port(mut self, port: watch::Receiver<Option<u16>>) -> Self {
+        self.mapped = Some(port);
         self
     }
 
@@ -229,11 +240,54 @@ impl Transport for Network {
     fn port(&self, peer: PeerAddr) -> Option<u16> {
         match peer {
             PeerAddr::Scion(_) => self.local().map(|local| local.host.port()),
-            PeerAddr::Ip(_) => Some(self.listener.as_ref()?.local_addr().port()),
+            PeerAddr::Ip(peer) => {
+                let local = self.listener.as_ref()?.local_addr().port();
+                let mapped = self.mapped.as_ref().and_then(|port| *port.borrow());
+                let mapped = mapped.filter(|_| is_beyond_gateway(peer.ip()));
+                Some(mapped.unwrap_or(local))
+            }
         }
     }
 
     fn dht(&self) -> Option<&DhtContacts> {
         self.dht.as_ref()
+    }
+}
+
+/// Whether a peer reaches this host by way of the gateway that maps ports of IPv4, and not directly.
+fn is_beyond_gateway(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => !(ip.is_private() || ip.is_loopback() || ip.is_link_local()),
+        IpAddr::V6(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn peers_beyond_the_gateway_are_told_the_mapped_port() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind_over(any, IpTransports::TCP).await.unwrap();
+        let local = listener.local_addr().port();
+        let (sender, mapped) = watch::channel(None);
+        let network = Network::ip().with_listener(listener);
+        let network = network.with_mapped_port(mapped);
+        let told = |peer: &str| network.port(peer.parse().unwrap());
+        assert_eq!(told("192.0.2.1:5"), Some(local));
+        // Ephemeral ports are not below 1024.
+        sender.send_replace(Some(77));
+        for peer in ["192.0.2.1:5", "[::ffff:192.0.2.1]:5"] {
+            assert_eq!(told(peer), Some(77), "{peer}");
+        }
+        for peer in [
+            "127.0.0.1:5",
+            "10.0.0.1:5",
+            "169.254.0.1:5",
+            "[2001:db8::1]:5",
+        ] {
+            assert_eq!(told(peer), Some(local), "{peer}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use hawser_client::{Engine, PeerAddresses};
+use hawser_client::{Engine, PeerAddresses, PortMapper};
 use hawser_daemon::{Options, Prepared};
 use hawser_endhost::Endhost;
 use hawser_quic::Config;
@@ -170,13 +170,7 @@ async fn work(
     };
     let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
     let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
-    let engine = engine(ways, &sockets, dht.as_ref())?;
-    let engine = engine.with_storage(args.storage.options());
-    let mut engine = args.automation.apply(engine)?;
     let mapper = args.port.start(sockets.addresses.tcp)?;
-    if let Some(mapper) = &mapper {
-        engine = engine.with_port_mapping(mapper.state());
-    }
     let addresses = PeerAddresses {
         scion: sockets.addresses.scion,
         tcp: sockets.addresses.tcp,
@@ -197,7 +191,14 @@ async fn work(
         }
         outln!("page at http://{}/", api.http);
     };
-    let ended = joined.run(engine, addresses, stop, ready).await;
+    // Also without an engine what was begun is ended in order.
+    let ended = match engine(args, ways, &sockets, dht.as_ref(), mapper.as_ref()) {
+        Ok(engine) => joined
+            .run(engine, addresses, stop, ready)
+            .await
+            .map_err(Failure::from),
+        Err(failure) => Err(failure),
+    };
     if let Some(mapper) = mapper {
         mapper.stop().await;
     }
@@ -205,7 +206,7 @@ async fn work(
         dht.stop().await;
     }
     sockets.close().await;
-    Ok(ended?)
+    ended
 }
 
 /// What the torrents are to do.
@@ -274,10 +275,26 @@ async fn open(args: &DaemonArgs, host: Option<Endhost>) -> Result<Sockets, Failu
 }
 
 /// What all torrents share.
-fn engine(ways: Ways, sockets: &Sockets, dht: Option<&Dht>) -> Result<Engine, Failure> {
-    let finder = find::finder(ways, true, sockets, dht)?;
-    let engine = Engine::new(sockets.network.clone(), finder);
-    Ok(engine.with_exchange(ways.pex))
+fn engine(
+    args: &DaemonArgs,
+    ways: Ways,
+    sockets: &Sockets,
+    dht: Option<&Dht>,
+    mapper: Option<&PortMapper>,
+) -> Result<Engine, Failure> {
+    let mut finder = find::finder(ways, true, sockets, dht)?;
+    let mut network = sockets.network.clone();
+    if let Some(mapper) = mapper {
+        finder = finder.with_mapped_port(mapper.tcp_port().into());
+        network = network.with_mapped_port(mapper.tcp_port());
+    }
+    let mut engine = Engine::new(network, finder)
+        .with_exchange(ways.pex)
+        .with_storage(args.storage.options());
+    if let Some(mapper) = mapper {
+        engine = engine.with_port_mapping(mapper.state());
+    }
+    args.automation.apply(engine)
 }
 
 #[cfg(test)]

@@ -132,3 +132,19 @@ async fn a_gateway_that_does_not_answer_does_not_keep_the_end_waiting() {
     assert!(text.contains("does not answer"), "{text}");
     mapper.stop().await;
 }
+
+#[tokio::test]
+async fn peers_are_told_the_port_that_the_gateway_maps() {
+    let elsewhere = |protocol, internal| Answer::Mapped {
+        protocol,
+        internal,
+        external: internal + 1,
+        lifetime: 7200,
+    };
+    let gateway = Gateway::start(0, elsewhere).await;
+    let mapper = PortMapper::start(6881, Some(gateway.address));
+    let mut port = mapper.tcp_port();
+    port.wait_for(|port| *port == Some(6882)).await.unwrap();
+    assert_eq!(mapper.state().borrow().tcp_port(), Some(6882));
+    mapper.stop().await;
+}

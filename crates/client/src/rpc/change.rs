@@ -202,11 +202,16 @@ pub(super) fn queue(settings: &[Setting]) -> QueueChanges {
     changes
 }
 
-/// Refuses settings that would change something. What the daemon has no use for is ignored.
+/// Refuses settings that would change something. What the daemon has no use for is ignored. Peers connect at
+/// the port `local` of this host, and the session has the one at the gateway in its place.
 ///
 /// # Errors
 /// If one is not supported yet.
-pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Result<(), CallError> {
+pub(super) fn check_settings(
+    settings: &[Setting],
+    session: &SessionView,
+    local: u16,
+) -> Result<(), CallError> {
     let network = &session.network;
     for setting in settings {
         let changed = match setting {
@@ -226,7 +231,7 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
                 Some("trackers of all torrents")
             }
             Setting::StalledEnabled(true) => Some("to leave out stalled torrents of the queue"),
-            Setting::Port(port) if *port != network.port => {
+            Setting::Port(port) if ![network.port, local].contains(port) => {
                 Some("to change the port while the daemon runs")
             }
             Setting::RandomPort(true) => Some("another port at each start"),
@@ -365,13 +370,22 @@ mod tests {
         }
         let session = SessionView::default();
         assert_eq!(
-            check_settings(&[Setting::Utp(true), Setting::Port(0)], &session),
+            check_settings(&[Setting::Utp(true), Setting::Port(0)], &session, 0),
             Ok(())
         );
-        assert!(check_settings(&[Setting::Alternative(true)], &session).is_err());
-        assert!(check_settings(&[Setting::Dht(true)], &session).is_err());
-        assert_eq!(check_settings(&[Setting::Dht(false)], &session), Ok(()));
-        assert!(check_settings(&[Setting::StalledEnabled(true)], &session).is_err());
+        assert!(check_settings(&[Setting::Alternative(true)], &session, 0).is_err());
+        assert!(check_settings(&[Setting::Dht(true)], &session, 0).is_err());
+        assert_eq!(check_settings(&[Setting::Dht(false)], &session, 0), Ok(()));
+        assert!(check_settings(&[Setting::StalledEnabled(true)], &session, 0).is_err());
+    }
+
+    #[test]
+    fn the_mapped_port_and_the_local_one_are_no_change() {
+        let mut session = SessionView::default();
+        session.network.port = 7001;
+        let check = |port| check_settings(&[Setting::Port(port)], &session, 6881);
+        assert_eq!((check(7001), check(6881)), (Ok(()), Ok(())));
+        assert!(check(6882).is_err());
     }
 
     #[test]
@@ -390,7 +404,7 @@ mod tests {
             (Setting::DoneScript(String::new()), none, true),
             (Setting::DoneScript("/bin/sh".into()), none, false),
         ] {
-            let checked = check_settings(std::slice::from_ref(&setting), session);
+            let checked = check_settings(std::slice::from_ref(&setting), session, 0);
             assert_eq!(checked.is_ok(), works, "{setting:?}");
         }
     }
