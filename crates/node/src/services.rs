@@ -267,6 +267,7 @@ fn specs(program: &Path, folder: &Path, topology: &AsTopology, segments: &Path) 
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -283,6 +284,11 @@ mod tests {
             UnixStream::connect(path).unwrap();
         }
         drop(listener);
+        // A process that another test starts has it until it runs its program.
+        let deadline = Instant::now() + Duration::from_secs(300);
+        while UnixStream::connect(&first).is_ok() {
+            assert!(Instant::now() < deadline, "it is found after its end");
+        }
         fs::remove_file(&first).unwrap();
         for path in [&second, &third] {
             hawser_kernel::rpc::listen(path).unwrap();

@@ -109,6 +109,9 @@ pub fn request<Q: DeserializeOwned>(line: &[u8]) -> Result<Q, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::{Duration, Instant};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -122,6 +125,11 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         // The state that a killed process leaves behind.
         drop(listener);
+        // A process that another test starts has it until it runs its program.
+        let deadline = Instant::now() + Duration::from_secs(300);
+        while UnixStream::connect(&path).is_ok() {
+            assert!(Instant::now() < deadline, "it is found after its end");
+        }
         let (_listener, second) = listen(&path).unwrap();
         assert!(path.exists());
         drop(second);
