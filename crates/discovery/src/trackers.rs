@@ -94,7 +94,7 @@ impl Drop for Trackers {
     }
 }
 
-/// What has come of an announce, and the mapped port when it was made.
+/// The answer to an announce, and the port that was mapped when it was sent.
 struct Outcome {
     id: AnnounceId,
     mapped: Option<u16>,

@@ -101,8 +101,7 @@ async fn is_served(content: &Content, from: [u8; 4], to: SocketAddr) -> bool {
     }
 }
 
-/// A peer that spoils one block of a piece and leaves before the piece is complete, so that nobody is connected
-/// who could be dropped for it.
+/// A peer spoils one block of a piece, and leaves before the piece is complete: there is no connection to drop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poisoner_that_has_left_is_found_and_banned_and_nobody_else() {
     let content = content(10 * 4 * BLOCK);

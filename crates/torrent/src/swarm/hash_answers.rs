@@ -30,7 +30,8 @@ impl HashAnswers {
         }
     }
 
-    /// Takes `count` of at most `most`; returns whether there were so many. If not, they are left.
+    /// Takes `count` answers, of `most` that a peer may have at once. If fewer are left, takes none and returns
+    /// false.
     pub fn take(&mut self, count: u32, most: u32, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.since);
         let refilled = passed.as_secs() / REFILL.as_secs();
