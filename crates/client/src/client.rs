@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_http_client::HttpClient;
 use hawser_magnet::Magnet;
-use hawser_torrent::{FileOptions, InfoHash, Metainfo, PeerAddr};
+use hawser_torrent::{FileOptions, FilesProgress, InfoHash, Metainfo, PeerAddr, recorded_files};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -339,6 +339,18 @@ impl Client {
         let read = Arc::new(read.map_err(|_| ClientError::Stopping)??);
         self.metainfos().insert(Arc::clone(&read));
         Ok(Some(read))
+    }
+
+    /// What of the files of a torrent is verified, or was when it last ran; `None` if that is not known.
+    pub async fn files(&self, view: &View, metainfo: &Arc<Metainfo>) -> Option<FilesProgress> {
+        let files = view.files();
+        if files.is_some() {
+            return files;
+        }
+        let record = self.state.verified_path(view.record.info_hash);
+        let metainfo = Arc::clone(metainfo);
+        let read = tokio::task::spawn_blocking(move || recorded_files(&metainfo, &record)).await;
+        read.ok().flatten()
     }
 
     fn metainfos(&self) -> MutexGuard<'_, Metainfos> {

@@ -22,6 +22,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use self::change::Changes;
+use self::show::Kept;
 use crate::UNSUPPORTED;
 use crate::addresses::PeerAddresses;
 use crate::client::{Client, NewTorrent, Source};
@@ -167,13 +168,17 @@ impl Calls for Rpc<'_> {
                     .flatten(),
                 false => None,
             };
-            let path = self.client.metainfo_path(view.record.info_hash);
-            show(&self::show::torrent(
-                &view,
-                metainfo.as_deref(),
-                &path,
-                parts,
-            ));
+            let needs_files = parts.contains(Parts::FILES) || parts.contains(Parts::PIECES);
+            let files = metainfo.as_ref().filter(|_| needs_files).and_then(|it| {
+                let files = self.client.files(&view, it);
+                self.runtime.block_on(files)
+            });
+            let kept = Kept {
+                metainfo: metainfo.as_deref(),
+                path: &self.client.metainfo_path(view.record.info_hash),
+                files: files.as_ref(),
+            };
+            show(&self::show::torrent(&view, &kept, parts));
         }
     }
 

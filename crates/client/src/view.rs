@@ -1,9 +1,8 @@
 //! What is shown of a torrent.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use hawser_torrent::{PathState, PeerAddr, Phase, PieceMap, Progress};
+use hawser_torrent::{FilesProgress, PathState, PeerAddr, Phase, Progress};
 use hawser_tracker::TrackerStatus;
 
 use crate::record::{Outcome, Record};
@@ -161,21 +160,11 @@ impl View {
         }
     }
 
-    /// The pieces that are verified; `None` while that is not known.
-    pub fn pieces(&self) -> Option<PieceMap> {
-        let pieces = self.with_progress(|progress| {
-            let is_known = progress.phase != Phase::Checking;
-            is_known.then(|| progress.files.pieces.clone())
-        });
-        pieces.flatten()
-    }
-
-    /// The verified bytes of each file, by its index in the metainfo; `None` while that is not known.
-    pub fn verified_files(&self) -> Option<HashMap<usize, u64>> {
+    /// What of its files is verified; `None` while that is not known, as of one that does not run.
+    pub(crate) fn files(&self) -> Option<FilesProgress> {
         let files = self.with_progress(|progress| {
-            let is_known = progress.phase != hawser_torrent::Phase::Checking;
-            let each = progress.files.each.iter();
-            is_known.then(|| each.map(|file| (file.file, file.verified_bytes)).collect())
+            let is_known = progress.phase != Phase::Checking;
+            is_known.then(|| progress.files.clone())
         });
         files.flatten()
     }

@@ -14,7 +14,7 @@
 mod tests;
 
 use std::fs::{File, Metadata};
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -57,8 +57,8 @@ impl Verified {
         Self { bits, stamps }
     }
 
-    /// Whether a range was verified; `false` past the end.
-    fn has(&self, index: u32) -> bool {
+    /// Whether a range was verified; `false` past the end. Its file may have changed since.
+    pub fn has(&self, index: u32) -> bool {
         let byte = self.bits.get(index as usize / 8);
         byte.is_some_and(|byte| byte & (0x80 >> (index % 8)) != 0)
     }
@@ -183,26 +183,38 @@ impl VerifiedFile {
     /// What it has of the download; `None` if there is nothing, or it is damaged or of another version, so
     /// that everything is to be hashed.
     pub fn read<R: Ranges>(&self, layout: &Layout, ranges: &R) -> Option<Verified> {
+        match self.load(layout, ranges) {
+            Ok(Some(verified)) => Some(verified),
+            Ok(None) => {
+                let path = self.path.display();
+                tracing::warn!(%path, "not a record of this download: all content is verified again");
+                None
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(path = %self.path.display(), %error, "all content is verified again");
+                None
+            }
+        }
+    }
+
+    /// As [`Self::read`], to show it, without a word in the log.
+    pub fn look<R: Ranges>(&self, layout: &Layout, ranges: &R) -> Option<Verified> {
+        self.load(layout, ranges).ok().flatten()
+    }
+
+    /// What it has of the download; `None` if it is damaged or of another version.
+    fn load<R: Ranges>(&self, layout: &Layout, ranges: &R) -> io::Result<Option<Verified>> {
         let (count, entries) = (ranges.count(), layout.entries.len());
         let most = length::<R::Hasher>(&self.mark, count, entries) as u64;
         let mut bytes = Vec::new();
         // One more byte shows that it is too long.
-        let read =
-            File::open(&self.path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => return None,
-            Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "all content is verified again");
-                return None;
-            }
-        }
-        let verified = Verified::decode::<R::Hasher>(&bytes, &self.mark, count, entries);
-        if verified.is_none() {
-            let path = self.path.display();
-            tracing::warn!(%path, "not a record of this download: all content is verified again");
-        }
-        verified
+        File::open(&self.path)?
+            .take(most + 1)
+            .read_to_end(&mut bytes)?;
+        Ok(Verified::decode::<R::Hasher>(
+            &bytes, &self.mark, count, entries,
+        ))
     }
 
     /// Removes it, so that everything is hashed at the next start.

@@ -88,6 +88,7 @@ pub use self::progress::{
 pub use self::quic::ALPN;
 pub use self::rate::RateLimits;
 pub use self::reason::{ChoiceReason, Decision};
+pub use self::recording::recorded_files;
 pub use self::resolve::{Resolve, ResolveError, ResolveProgress, Resolved};
 pub use self::seed::Seed;
 pub use self::selection::{PieceOrder, Priority, Selection, SelectionError, Window};

@@ -1,5 +1,6 @@
 //! Keeping what is verified of a download on disk while it runs, so that the next run need not hash it.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,11 +8,28 @@ use hawser_store::{Recorder, Resumed, VerifiedFile};
 use tokio::task::JoinSet;
 
 use crate::bitfield::Bitfield;
-use crate::metainfo::Metainfo;
+use crate::files::{FileTally, FilesProgress};
+use crate::metainfo::{Metainfo, layout};
 use crate::peer::Shared;
+use crate::selection::Selection;
+use crate::wanted::Wanted;
 
 /// Time between two records of a download: after a crash the files that were written to since are hashed.
 const RECORD_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What of the files of a torrent was verified when [`crate::DownloadOptions::record`] was last written, without a
+/// look at the files; `None` if there is no such record. Reads a small file.
+pub fn recorded_files(metainfo: &Metainfo, record: &Path) -> Option<FilesProgress> {
+    let file = VerifiedFile::new(record.to_owned(), metainfo.info_hash.0.to_vec());
+    let recorded = file.look(&layout::in_folder(metainfo), metainfo)?;
+    let mut verified = Bitfield::empty(metainfo.pieces.count());
+    for piece in (0..metainfo.pieces.count()).filter(|piece| recorded.has(*piece)) {
+        verified.set(piece);
+    }
+    let (mut tally, all) = (FileTally::new(metainfo), Selection::all());
+    tally.select(&all, &Wanted::of(&all, metainfo), &verified);
+    Some(tally.progress().clone())
+}
 
 /// The record of a download that runs.
 #[derive(Debug)]

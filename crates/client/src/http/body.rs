@@ -242,7 +242,7 @@ pub struct File {
     pub wanted: bool,
     /// Its priority among the files that are downloaded.
     pub priority: FilePriority,
-    /// Its bytes that are verified; none while that is not known, as of a torrent that does not run.
+    /// Its bytes that are verified, or were when the torrent last ran; none while that is not known.
     #[schema(minimum = 0)]
     pub verified_bytes: Option<u64>,
 }

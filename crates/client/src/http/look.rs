@@ -52,15 +52,15 @@ pub(super) async fn pieces(
     let view = client.view(hash).await.map_err(|error| refused(&error))?;
     let metainfo = client.metainfo(&view).await;
     let metainfo = metainfo.map_err(|error| refused(&error))?;
-    let (count, length) = match &metainfo {
-        Some(metainfo) => (metainfo.pieces.count(), metainfo.pieces.length),
-        None => (0, 0),
+    let pieces = match &metainfo {
+        Some(metainfo) => {
+            let (count, length) = (metainfo.pieces.count(), metainfo.pieces.length);
+            let files = client.files(&view, metainfo).await;
+            Pieces::new(count, length, files.as_ref().map(|files| &files.pieces))
+        }
+        None => Pieces::new(0, 0, None),
     };
-    let map = view.pieces();
-    Ok(json(
-        StatusCode::OK,
-        &Pieces::new(count, length, map.as_ref()),
-    ))
+    Ok(json(StatusCode::OK, &pieces))
 }
 
 /// The rates of a torrent over the last five minutes

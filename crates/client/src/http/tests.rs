@@ -20,6 +20,7 @@ use crate::torrents::Bounds;
 
 mod look;
 mod stream;
+mod transmission;
 mod urls;
 mod users;
 

@@ -173,19 +173,25 @@ pub(super) async fn show(
         .metainfo(&view)
         .await
         .map_err(|error| refused(&error))?;
+    let verified = match &metainfo {
+        Some(metainfo) => client.files(&view, metainfo).await,
+        None => None,
+    };
+    let mut verified = verified.iter().flat_map(|files| files.each.iter());
     let files = metainfo.iter().flat_map(|metainfo| &metainfo.files);
-    let (verified, choice) = (view.verified_files(), &view.record.settings.files);
+    let choice = &view.record.settings.files;
     let files = files.zip(0..).filter(|(file, _)| !file.padding);
     let files = files.map(|(file, index)| {
         let wish = choice.wish(index as usize);
-        let known = verified.as_ref().and_then(|all| all.get(&(index as usize)));
+        // Both are without padding, and in the order of the torrent.
+        let known = verified.next();
         body::File {
             path: file.path.display().to_string(),
             bytes: file.length,
             index,
             wanted: wish.is_wanted,
             priority: wish.priority,
-            verified_bytes: known.copied(),
+            verified_bytes: known.map(|file| file.verified_bytes),
         }
     });
     let detail = Detail {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use hawser_torrent::{Metainfo, WebSeedState};
+use hawser_torrent::{FilesProgress, Metainfo, WebSeedState};
 use hawser_tracker::{TrackerState, TrackerStatus};
 use hawser_transmission::{
     Adding, Content, Count, Dates, Detail, ErrorKind, FileView, Folders, Network, Options, Outcome,
@@ -16,7 +16,7 @@ use super::change::limit;
 use crate::addresses::PeerAddresses;
 use crate::choice::Choice;
 use crate::files::FilePriority;
-use crate::record::{Origin, Outcome as Kept};
+use crate::record::{self, Origin};
 use crate::settings::{AllLimits, Limit};
 use crate::torrents::{Bounds, Status};
 use crate::view::View;
@@ -43,13 +43,18 @@ fn date(unix: u64) -> i64 {
     i64::try_from(unix).unwrap_or(i64::MAX)
 }
 
+/// What is known of a torrent beside its view, as far as it is needed.
+pub(super) struct Kept<'a> {
+    pub metainfo: Option<&'a Metainfo>,
+    /// Where that is kept.
+    pub path: &'a Path,
+    /// What of its files is verified.
+    pub files: Option<&'a FilesProgress>,
+}
+
 /// A torrent, with these parts of its detail.
-pub(super) fn torrent(
-    view: &View,
-    metainfo: Option<&Metainfo>,
-    path: &Path,
-    parts: Parts,
-) -> TorrentView {
+pub(super) fn torrent(view: &View, kept: &Kept<'_>, parts: Parts) -> TorrentView {
+    let metainfo = kept.metainfo;
     let (record, rates) = (&view.record, view.rates());
     let (size, verified) = (record.size.unwrap_or_default(), view.verified());
     let error = view.error().map(|text| TorrentError {
@@ -72,7 +77,7 @@ pub(super) fn torrent(
             left,
             checked: view.checked().unwrap_or_default(),
             eta,
-            is_finished: matches!(record.outcome, Some(Kept::Finished(_))),
+            is_finished: matches!(record.outcome, Some(record::Outcome::Finished(_))),
             ..Progress::default()
         },
         traffic: Traffic {
@@ -96,7 +101,7 @@ pub(super) fn torrent(
             ..Swarm::default()
         },
         options: options(view),
-        detail: detail(view, metainfo, path, parts),
+        detail: detail(view, kept, parts),
     }
 }
 
@@ -169,7 +174,7 @@ fn options(view: &View) -> Options {
     }
 }
 
-fn detail(view: &View, metainfo: Option<&Metainfo>, path: &Path, parts: Parts) -> Detail {
+fn detail(view: &View, kept: &Kept<'_>, parts: Parts) -> Detail {
     let mut detail = Detail::default();
     if parts.contains(Parts::PEERS) {
         detail.peers = view.peers().into_iter().map(peer).collect();
@@ -181,30 +186,23 @@ fn detail(view: &View, metainfo: Option<&Metainfo>, path: &Path, parts: Parts) -
             .map(|(number, status)| tracker(number, status, now))
             .collect();
     }
-    let Some(metainfo) = metainfo else {
+    let (Some(metainfo), verified) = (kept.metainfo, kept.files) else {
         return detail;
     };
-    let is_complete = view.verified() >= metainfo.pieces.total;
     if parts.contains(Parts::TEXTS) {
-        detail.texts = texts(metainfo, path);
+        detail.texts = texts(metainfo, kept.path);
     }
     if parts.contains(Parts::FILES) {
-        detail.files = files(view, metainfo, is_complete);
+        detail.files = files(view, metainfo, verified);
     }
-    // Which pieces there are is not known here until all are.
-    let count = metainfo.pieces.count() as usize;
-    if parts.contains(Parts::PIECES) && is_complete {
-        detail.pieces = vec![0xff; count.div_ceil(8)];
-        if let Some(last) = detail
-            .pieces
-            .last_mut()
-            .filter(|_| !count.is_multiple_of(8))
-        {
-            *last <<= 8 - count % 8;
-        }
+    if parts.contains(Parts::PIECES)
+        && let Some(verified) = verified
+    {
+        detail.pieces = verified.pieces.as_bytes().to_vec();
     }
-    if parts.contains(Parts::AVAILABILITY) && is_complete {
-        detail.availability = vec![-1; count];
+    // How many peers have a piece is not known here.
+    if parts.contains(Parts::AVAILABILITY) && view.verified() >= metainfo.pieces.total {
+        detail.availability = vec![-1; metainfo.pieces.count() as usize];
     }
     detail
 }
@@ -228,10 +226,10 @@ fn texts(metainfo: &Metainfo, path: &Path) -> Texts {
     }
 }
 
-fn files(view: &View, metainfo: &Metainfo, is_complete: bool) -> Vec<FileView> {
-    let is_single = metainfo.files.iter().filter(|file| !file.padding).count() == 1;
-    let verified = view.verified_files();
+/// The files, with what is verified of each as far as that is known.
+fn files(view: &View, metainfo: &Metainfo, verified: Option<&FilesProgress>) -> Vec<FileView> {
     let length = u64::from(metainfo.pieces.length).max(1);
+    let mut verified = verified.into_iter().flat_map(|files| files.each.iter());
     let mut start = 0;
     let mut files = Vec::new();
     for (index, file) in metainfo.files.iter().enumerate() {
@@ -241,13 +239,7 @@ fn files(view: &View, metainfo: &Metainfo, is_complete: bool) -> Vec<FileView> {
             files.push(FileView {
                 name: file.path.display().to_string(),
                 size: file.length,
-                // What there is of each file is known of one that runs.
-                completed: match (&verified, is_complete, is_single) {
-                    (_, true, _) => file.length,
-                    (Some(verified), ..) => verified.get(&index).copied().unwrap_or_default(),
-                    (None, false, true) => view.verified(),
-                    (None, false, false) => 0,
-                },
+                completed: verified.next().map_or(0, |file| file.verified_bytes),
                 is_wanted: wish.is_wanted,
                 priority: match wish.priority {
                     FilePriority::Low => Priority::Low,

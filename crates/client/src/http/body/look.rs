@@ -160,7 +160,7 @@ pub struct Pieces {
     #[schema(minimum = 0)]
     pub length: u32,
     /// One bit for each, 1 if it is verified, in base64: the high bit of the first byte is that of the first
-    /// piece (BEP 3). None while that is not known, as of a torrent that does not run.
+    /// piece (BEP 3), or 1 if it was verified when the torrent last ran. None while that is not known.
     pub verified: Option<String>,
 }
 

@@ -1,0 +1,121 @@
+//! Transmission's RPC over HTTP, method by method, beside the same in the API.
+
+use super::*;
+use crate::record::parse_hash;
+use crate::torrents::Status;
+use crate::view::View;
+
+/// An API whose RPC is called.
+struct Rpc {
+    api: Api,
+    session: String,
+}
+
+impl Rpc {
+    async fn start() -> Self {
+        let api = Api::start().await;
+        let (status, head, _) = api.rpc("", &json!({"method": "session-get"})).await;
+        assert_eq!(status, 409);
+        let session = head
+            .lines()
+            .find_map(|line| line.strip_prefix("x-transmission-session-id: "));
+        Self {
+            session: session.unwrap().to_owned(),
+            api,
+        }
+    }
+
+    /// The answer to a call in the form of old.
+    async fn call(&self, method: &str, arguments: Value) -> Value {
+        let body = json!({"method": method, "arguments": arguments});
+        let (status, _, body) = self.api.rpc(&self.session, &body).await;
+        assert_eq!(status, 200);
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Has a call succeed.
+    async fn works(&self, method: &str, arguments: Value) -> Value {
+        let answer = self.call(method, arguments).await;
+        assert_eq!(answer["result"], "success", "{method}: {answer}");
+        answer["arguments"].clone()
+    }
+
+    /// These fields of the first torrent.
+    async fn fields(&self, fields: &[&str]) -> Value {
+        let answer = self.works("torrent-get", json!({"fields": fields})).await;
+        answer["torrents"][0].clone()
+    }
+
+    /// Adds a torrent that is stopped, of which this is the content in the folder of downloads.
+    async fn add(&self, content: &Path) -> String {
+        let options = CreateOptions {
+            piece_length: Some(16 << 10),
+            trackers: vec![vec!["http://one.example/announce".to_owned()]],
+            ..CreateOptions::default()
+        };
+        let bytes = create(content, &options, |_, _| {}).unwrap();
+        let new = json!({"metainfo": BASE64.encode(&bytes), "paused": true});
+        self.works("torrent-add", new).await;
+        Metainfo::parse(&bytes).unwrap().info_hash.to_string()
+    }
+
+    /// Waits until `wanted` is true of a torrent.
+    async fn wait(&self, hash: &str, wanted: impl Fn(&View) -> bool) -> View {
+        let (hash, mut changes) = (parse_hash(hash).unwrap(), self.api.client.changes());
+        loop {
+            changes.borrow_and_update();
+            let view = self.api.client.view(hash).await.unwrap();
+            if wanted(&view) {
+                return view;
+            }
+            let waited = tokio::time::timeout(PATIENCE, changes.changed()).await;
+            waited.unwrap_or_else(|_| panic!("{view:?}")).unwrap();
+        }
+    }
+}
+
+/// The content of a torrent in the folder of downloads: files of 50,000 bytes.
+fn content(rpc: &Rpc) -> std::path::PathBuf {
+    let folder = rpc.api.dir.path().join("downloads/set");
+    std::fs::create_dir_all(folder.join("inner")).unwrap();
+    for (name, byte) in [("a", 1), ("b", 2), ("inner/c", 3)] {
+        std::fs::write(folder.join(name), [byte; 50_000]).unwrap();
+    }
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_verified_of_each_file_is_told_of_one_that_does_not_run() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    let hash = rpc.add(&folder).await;
+    let before = rpc.fields(&["fileStats", "pieces"]).await;
+    assert_eq!(before["fileStats"][0]["bytesCompleted"], 0);
+    assert_eq!(before["pieces"], "");
+    // In its piece of 16 KiB, which has bytes of no other file.
+    let mut damaged = vec![2; 50_000];
+    damaged[40_000] = 0;
+    std::fs::write(folder.join("b"), damaged).unwrap();
+    rpc.works("torrent-verify", json!({"ids": [1]})).await;
+    rpc.wait(&hash, |view| {
+        view.status == Status::Stopped && view.verified() > 0
+    })
+    .await;
+    let completed = |files: &Value, key: &str| -> Vec<u64> {
+        let files = files.as_array().unwrap().iter();
+        files.map(|file| file[key].as_u64().unwrap()).collect()
+    };
+    let shown = rpc.fields(&["files", "fileStats", "pieces"]).await;
+    let expected = [50_000, 50_000 - (16 << 10), 50_000];
+    for files in ["files", "fileStats"] {
+        let files = completed(&shown[files], "bytesCompleted");
+        assert_eq!(files, expected, "{shown}");
+    }
+    // All of ten pieces but the sixth.
+    assert_eq!(shown["pieces"], BASE64.encode(&[0b1111_1011, 0b1100_0000]));
+    let one = format!("GET /api/v1/torrents/{hash}");
+    let (_, detail) = rpc.api.json(&one, &Value::Null).await;
+    assert_eq!(completed(&detail["files"], "verified_bytes"), expected);
+    let (_, pieces) = rpc.api.json(&format!("{one}/pieces"), &Value::Null).await;
+    assert_eq!(pieces["verified"], shown["pieces"]);
+}
