@@ -15,6 +15,7 @@
 //! stopped, after what they have come to is saved.
 
 mod addresses;
+mod alternative;
 mod choice;
 mod client;
 mod completion;
@@ -44,6 +45,7 @@ mod watch_folder;
 mod windows;
 
 pub use self::addresses::PeerAddresses;
+pub use self::alternative::{AlternativeChanges, AlternativeLimits, Schedule, ScheduleChanges};
 pub use self::choice::{Choice, SeedChoice};
 pub use self::client::{AddedTorrent, Client, NewTorrent, Source};
 pub use self::engine::Engine;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use hawser_kernel::clock::minute_of_week;
 use hawser_torrent::InfoHash;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -138,10 +139,12 @@ impl Owner {
     }
 
     fn now(&self) -> Now {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let date = SystemTime::now();
+        let unix = date.duration_since(SystemTime::UNIX_EPOCH);
         Now {
             elapsed: self.began.elapsed(),
             unix: unix.map_or(0, |unix| unix.as_secs()),
+            week_minute: minute_of_week(date),
         }
     }
 
@@ -373,7 +376,7 @@ impl Owner {
                         outcome = outcome.and(Err(error));
                     }
                 }
-                Order::LimitAll => self.engine.set_limits(self.torrents.all_rates()),
+                Order::LimitAll => self.engine.set_limits(self.torrents.rates_in_force()),
                 Order::Apply(info_hash) => self.apply(info_hash),
                 Order::Run(info_hash) => self.spawn(info_hash, false),
                 Order::Verify(info_hash) => self.spawn(info_hash, true),

@@ -314,8 +314,10 @@ impl Calls for Rpc<'_> {
         let local = self.addresses.tcp.map_or(0, |tcp| tcp.port());
         change::check_settings(settings, &self.session(), local)?;
         let (rates, queue) = (change::rates(settings), change::queue(settings));
+        let alternative = change::alternative(settings);
         let changed = self.client.change(move |all| {
             all.change_queue(queue)?;
+            all.change_alternative(alternative)?;
             all.change_all_rates(rates);
             Ok(())
         });

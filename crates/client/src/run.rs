@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::addresses::PeerAddresses;
+use crate::alternative::AlternativeChanges;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::RunError;
@@ -33,6 +34,8 @@ pub struct Options {
     pub queue: QueueChanges,
     /// What changes of the limits of the rates of all torrents, which the state has.
     pub rates: RateChanges,
+    /// What changes of the limits of rates that hold in place of these at times.
+    pub alternative: AlternativeChanges,
 }
 
 /// The torrents of a daemon whose files are read, before they run.
@@ -60,6 +63,7 @@ impl Prepared {
         damaged.extend(wrong);
         options.rates.apply(&mut limits.rates);
         options.queue.apply(&mut limits.queue);
+        options.alternative.apply(&mut limits.alternative);
         options.bounds.all = limits;
         let prepared = Self {
             options,

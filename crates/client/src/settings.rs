@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
 
@@ -208,6 +209,18 @@ pub struct AllLimits {
     pub rates: RateLimits,
     /// How many run at once, and when seeding ends.
     pub queue: QueueLimits,
+    /// How fast they send and receive at other times.
+    pub alternative: AlternativeLimits,
+}
+
+impl AllLimits {
+    /// How fast they send and receive now.
+    pub(crate) fn rates_in_force(&self) -> RateLimits {
+        match self.alternative.holds {
+            true => self.alternative.rates(),
+            false => self.rates,
+        }
+    }
 }
 
 /// A change of both limits of rates.

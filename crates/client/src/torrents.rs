@@ -19,7 +19,7 @@
 //! 6. A move or a removal is saved before it begins, and ordered again after a crash.
 //!
 //! The caller carries out orders in their order. After each call that changes something it calls
-//! [`Torrents::advance`], and again at [`Torrents::next_due`].
+//! [`Torrents::advance`], and again at [`Torrents::next_due`], and at each minute of the clock of the host.
 
 mod entries;
 mod entry;
@@ -79,6 +79,8 @@ pub struct Now {
     pub elapsed: Duration,
     /// The date in Unix seconds.
     pub unix: u64,
+    /// Minutes since the last midnight at which a Sunday began, by the clock of the host.
+    pub week_minute: u16,
 }
 
 /// What a torrent has transferred in its present run, and what there is.
@@ -152,6 +154,8 @@ pub struct Torrents {
     transferred: Transferred,
     /// When torrents were removed, by their numbers: the latest of them.
     removed: VecDeque<(Duration, u64)>,
+    /// What the schedule of the alternative limits said last, if it is on.
+    scheduled: Option<bool>,
     /// Whether the limits of the rates of all torrents do not hold yet.
     has_new_rates: bool,
     /// Whether the limits of all torrents must be on disk at once.
@@ -180,6 +184,7 @@ impl Torrents {
             next_number: 1,
             transferred: Transferred::default(),
             removed: VecDeque::new(),
+            scheduled: None,
             has_new_rates: true,
             must_save_limits: true,
             limits_unsaved_since: None,

@@ -243,6 +243,11 @@ async fn links_are_pasted_and_all_torrents_limited() {
         browser.evaluate("document.querySelectorAll('dialog input[type=range]')[1].focus()");
         browser.press("Home", 36, 1);
         browser.until_said("Sent: 80 kbit/s");
+        browser.until(
+            "document.querySelector('dialog .check').textContent.includes('400 kbit/s received')",
+        );
+        browser.evaluate("document.querySelector('dialog input[type=checkbox]').click()");
+        browser.until_said("The alternative limits hold");
         assert_eq!(browser.problems, Vec::<String>::new());
         browser
     });
@@ -250,6 +255,7 @@ async fn links_are_pasted_and_all_torrents_limited() {
     let bounds = running.client.bounds().await.unwrap();
     assert_eq!(bounds.all.rates.upload.in_force(), Some(80_000));
     assert_eq!(bounds.all.rates.download.in_force(), None);
+    assert!(bounds.all.alternative.holds);
     running.end().await;
 }
 

@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use hawser_client::http::body::Torrents;
-use hawser_client::{Bounds, Engine, Method, PeerAddresses, QueueChanges, RateChanges, Remote};
+use hawser_client::{
+    AlternativeChanges, Bounds, Engine, Method, PeerAddresses, QueueChanges, RateChanges, Remote,
+};
 use hawser_daemon::{DaemonError, Options, Prepared};
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
 use hawser_fuzz::Description;
@@ -61,6 +63,7 @@ async fn prepare(folder: &Path, config: &str) -> Result<Prepared, DaemonError> {
         bounds: Bounds::default(),
         queue: QueueChanges::default(),
         rates: RateChanges::default(),
+        alternative: AlternativeChanges::default(),
     };
     let options = Options {
         listen: Some("127.0.0.1:0".parse().unwrap()),

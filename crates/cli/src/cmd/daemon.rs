@@ -220,6 +220,7 @@ fn torrents(args: &DaemonArgs, state: PathBuf) -> Result<hawser_client::Options,
         bounds: args.limits.bounds(),
         queue: args.limits.queue(),
         rates: args.limits.rates(),
+        alternative: args.limits.alternative(),
     })
 }
 

@@ -318,6 +318,30 @@ fn limits_of_all_torrents_are_kept_until_others_are_given() {
 }
 
 #[test]
+fn alternative_limits_of_all_torrents_are_kept_until_others_are_given() {
+    let files = Files::new();
+    let kept = |flags: &[&str]| {
+        let (mut daemon, _) = daemon_with(&files, flags);
+        daemon.signal("TERM");
+        assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
+        let text = fs::read_to_string(files.path("state/torrents/limits.json")).unwrap();
+        let mut limits = serde_json::from_str::<Value>(&text).unwrap();
+        limits["alternative"].take()
+    };
+    let first = kept(&["--alt-limit-up", "80kbit", "--alt-times", "00:00-00:00"]);
+    let schedule = serde_json::json!({"is_on": true, "begin": 0, "end": 0, "days": 127});
+    // It is always time.
+    let all = serde_json::json!({"download": 400_000, "upload": 80_000, "holds": true, "schedule": schedule});
+    assert_eq!(first, all);
+    assert_eq!(kept(&[]), all);
+    let last = kept(&["--alt-limit-down", "8kbit", "--alt-times", "none"]);
+    assert_eq!(
+        (&last["download"], &last["schedule"]["is_on"]),
+        (&8_000.into(), &false.into())
+    );
+}
+
+#[test]
 fn the_limits_of_the_queue_are_kept_until_others_are_given() {
     let files = Files::new();
     let kept = |flags: &[&str]| {
@@ -411,6 +435,40 @@ fn transmission_remote_commands_the_daemon() {
     );
     let limited = object(&files, &["list"]);
     assert_eq!(limited["torrents"][0]["limits"]["ratio"], 3.0);
+    works(&["-as", "-asd", "30", "-asu", "20"]);
+    let session = works(&["--session-info"]);
+    assert!(
+        session.contains("Enabled turtle limit: 30 kB/s"),
+        "{session}"
+    );
+    assert!(
+        session.contains("Enabled turtle limit: 20 kB/s"),
+        "{session}"
+    );
+    works(&["-AS"]);
+    let session = works(&["--session-info"]);
+    assert!(
+        session.contains("Disabled turtle limit: 30 kB/s"),
+        "{session}"
+    );
+    // All of each day.
+    for flags in [
+        ["--alt-speed-time-begin", "0700"],
+        ["--alt-speed-time-end", "0700"],
+        ["--alt-speed-days", "1-7"],
+    ] {
+        works(&flags);
+    }
+    works(&["--alt-speed-scheduler"]);
+    let session = works(&["--session-info"]);
+    assert!(
+        session.contains("Turtle schedule: 07:00 - 07:00"),
+        "{session}"
+    );
+    assert!(
+        session.contains("Enabled turtle limit: 30 kB/s"),
+        "{session}"
+    );
     works(&["-t", "1", "--remove"]);
     let deadline = Instant::now() + PATIENCE;
     while object(&files, &["list"])["torrents"] != serde_json::json!([]) {

@@ -1,5 +1,6 @@
 //! Bodies of requests and answers of the API. The command line reads and writes the same types.
 
+mod alternative;
 mod look;
 
 use data_encoding::BASE64;
@@ -12,6 +13,7 @@ use crate::record::{Outcome, SeedLimit};
 use crate::settings::RateChange;
 use crate::view::View;
 
+pub use self::alternative::{AlternativeChange, AlternativeRates, Day, Schedule, ScheduleChange};
 pub use self::look::{
     Changes, FullPeer, Hop, PeerFlags, PeerPath, Peers, Pieces, RatesOverTime, Session, SignIn,
 };
@@ -420,6 +422,8 @@ pub struct About {
     pub download_rate: RateLimit,
     /// Most bits of blocks that all torrents together send a second.
     pub upload_rate: RateLimit,
+    /// The limits of rates that hold in place of these two at times.
+    pub alternative: AlternativeRates,
 }
 
 /// A mapping of the port of IP peers.
@@ -473,6 +477,9 @@ pub struct DaemonChange {
     /// Most bits of blocks that all torrents together send a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_rate: Option<RateLimit>,
+    /// The limits of rates that hold in place of these two at times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternative: Option<AlternativeChange>,
 }
 
 impl From<&View> for Torrent {

@@ -441,6 +441,36 @@ async fn transmissions_rpc_is_answered() {
     );
     let all_rates = api.client.bounds().await.unwrap().all.rates;
     assert_eq!(all_rates.upload.in_force(), Some(160_000));
+    let slow = json!({"alt-speed-down": 7, "alt-speed-enabled": true, "alt-speed-time-begin": 60,
+        "alt-speed-time-day": 65});
+    let set = json!({"jsonrpc": "2.0", "id": 1, "method": "session_set", "params":
+        {"alt_speed_up": 8}});
+    assert_eq!(
+        call(json!({"method": "session-set", "arguments": slow})).await["result"],
+        "success"
+    );
+    assert!(call(set).await["error"].is_null());
+    let session = call(json!({"method": "session-get"})).await["arguments"].clone();
+    for (name, value) in [
+        ("alt-speed-down", json!(7)),
+        ("alt-speed-up", json!(8)),
+        ("alt-speed-enabled", json!(true)),
+        ("alt-speed-time-enabled", json!(false)),
+        ("alt-speed-time-begin", json!(60)),
+        ("alt-speed-time-end", json!(1020)),
+        ("alt-speed-time-day", json!(65)),
+    ] {
+        assert_eq!(session[name], value, "{name}");
+    }
+    let wrong = json!({"alternative": {"schedule": {"end": 1440}}});
+    assert_eq!(api.json("PATCH /api/v1/daemon", &wrong).await.0, 400);
+    let usual = json!({"alternative": {"active": false, "schedule": {"days": ["monday"]}}});
+    let (_, about) = api.json("PATCH /api/v1/daemon", &usual).await;
+    assert_eq!(
+        about["alternative"],
+        json!({"active": false, "download_rate": 56_000, "upload_rate": 64_000,
+            "schedule": {"enabled": false, "begin": 60, "end": 1020, "days": ["monday"]}})
+    );
     let rates = json!({"download_rate": 8_000, "upload_rate": "unlimited"});
     let (status, about) = api.json("PATCH /api/v1/daemon", &rates).await;
     assert_eq!(

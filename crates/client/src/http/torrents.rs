@@ -460,7 +460,9 @@ pub(super) async fn change_daemon(
         download: body::RateLimit::change(change.download_rate),
         upload: body::RateLimit::change(change.upload_rate),
     };
+    let alternative = change.alternative.unwrap_or_default().into();
     let changed = daemon.inner.client.change(move |all| {
+        all.change_alternative(alternative)?;
         all.change_all_rates(rates);
         Ok(())
     });
@@ -474,7 +476,8 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
     let views = inner.client.views().await;
     let views = views.map_err(|error| refused(&error))?;
     let bounds = inner.client.bounds().await;
-    let rates = bounds.map_err(|error| refused(&error))?.all.rates;
+    let all = bounds.map_err(|error| refused(&error))?.all;
+    let rates = all.rates;
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         download_dir: inner.client.download_dir().display().to_string(),
@@ -484,6 +487,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         torrents: views.len() as u64,
         download_rate: rates.download.in_force().into(),
         upload_rate: rates.upload.in_force().into(),
+        alternative: all.alternative.into(),
     };
     Ok(json(StatusCode::OK, &about))
 }

@@ -4,6 +4,7 @@ use hawser_torrent::InfoHash;
 use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionView, Setting};
 
 use super::unsupported;
+use crate::alternative::{AlternativeChanges, ScheduleChanges};
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
 use crate::settings::{QueueChanges, RateChanges, RateLimit};
@@ -159,11 +160,16 @@ fn rate(kilobytes: u64) -> u64 {
     kilobytes.saturating_mul(KILOBYTE)
 }
 
-/// A limit as it is shown, in kilobytes per second: less than one counts as one.
+/// A rate as it is shown, in kilobytes per second: less than one counts as one.
+pub(super) fn kilobytes(rate: u64) -> u64 {
+    rate.div_ceil(KILOBYTE)
+}
+
+/// A limit as it is shown.
 pub(super) fn limit(limit: RateLimit) -> hawser_transmission::Limit {
     hawser_transmission::Limit {
         is_enabled: limit.holds,
-        kilobytes: limit.rate.div_ceil(KILOBYTE),
+        kilobytes: kilobytes(limit.rate),
     }
 }
 
@@ -176,6 +182,32 @@ pub(super) fn rates(settings: &[Setting]) -> RateChanges {
             Setting::DownLimited(holds) => changes.download.holds = Some(*holds),
             Setting::UpLimit(kilobytes) => changes.upload.rate = Some(rate(*kilobytes)),
             Setting::UpLimited(holds) => changes.upload.holds = Some(*holds),
+            _ => {}
+        }
+    }
+    changes
+}
+
+/// The changes of the alternative limits among these settings. A number that is out of its bounds becomes one
+/// that is, too.
+pub(super) fn alternative(settings: &[Setting]) -> AlternativeChanges {
+    let mut changes = AlternativeChanges::default();
+    let ScheduleChanges {
+        is_on,
+        begin,
+        end,
+        days,
+    } = &mut changes.schedule;
+    let minutes = |minutes: u64| u16::try_from(minutes).unwrap_or(u16::MAX);
+    for setting in settings {
+        match setting {
+            Setting::Alternative(holds) => changes.holds = Some(*holds),
+            Setting::AlternativeDown(kilobytes) => changes.download = Some(rate(*kilobytes)),
+            Setting::AlternativeUp(kilobytes) => changes.upload = Some(rate(*kilobytes)),
+            Setting::Scheduled(holds) => *is_on = Some(*holds),
+            Setting::ScheduleBegin(time) => *begin = Some(minutes(*time)),
+            Setting::ScheduleEnd(time) => *end = Some(minutes(*time)),
+            Setting::ScheduleDays(bits) => *days = Some(u8::try_from(*bits).unwrap_or(u8::MAX)),
             _ => {}
         }
     }
@@ -215,9 +247,6 @@ pub(super) fn check_settings(
     let network = &session.network;
     for setting in settings {
         let changed = match setting {
-            Setting::Alternative(true) | Setting::Scheduled(true) => {
-                Some("a limit of the rate that holds at times")
-            }
             Setting::DownloadDir(folder) if *folder != session.folders.download_dir => {
                 Some("to change the folder of downloads while the daemon runs")
             }
@@ -373,7 +402,6 @@ mod tests {
             check_settings(&[Setting::Utp(true), Setting::Port(0)], &session, 0),
             Ok(())
         );
-        assert!(check_settings(&[Setting::Alternative(true)], &session, 0).is_err());
         assert!(check_settings(&[Setting::Dht(true)], &session, 0).is_err());
         assert_eq!(check_settings(&[Setting::Dht(false)], &session, 0), Ok(()));
         assert!(check_settings(&[Setting::StalledEnabled(true)], &session, 0).is_err());

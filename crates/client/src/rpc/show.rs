@@ -6,13 +6,13 @@ use std::time::Instant;
 use hawser_torrent::{FilesProgress, Metainfo, WebSeedState};
 use hawser_tracker::{TrackerState, TrackerStatus};
 use hawser_transmission::{
-    Adding, Content, Count, Dates, Detail, ErrorKind, FileView, Folders, Network, Options, Outcome,
-    Parts, PeerFlags, PeerView, Priority, Progress, Queues, RequestState, Requests, SeedLimits,
-    SeedMode, SessionView, SpeedLimits, State, Swarm, Texts, TorrentError, TorrentView,
-    TrackerView, Traffic,
+    Adding, AlternativeLimits, Content, Count, Dates, Detail, ErrorKind, FileView, Folders,
+    Network, Options, Outcome, Parts, PeerFlags, PeerView, Priority, Progress, Queues,
+    RequestState, Requests, SeedLimits, SeedMode, SessionView, SpeedLimits, State, Swarm, Texts,
+    TorrentError, TorrentView, TrackerView, Traffic,
 };
 
-use super::change::limit;
+use super::change::{kilobytes, limit};
 use crate::addresses::PeerAddresses;
 use crate::choice::Choice;
 use crate::files::FilePriority;
@@ -315,7 +315,12 @@ pub(super) fn session(
     folder: &Path,
     free_space: Option<u64>,
 ) -> SessionView {
-    let AllLimits { rates, queue } = bounds.all;
+    let AllLimits {
+        rates,
+        queue,
+        alternative,
+    } = bounds.all;
+    let schedule = alternative.schedule;
     let count = |limit: Limit<usize>| Count {
         is_enabled: limit.holds,
         value: limit.value as u64,
@@ -325,7 +330,15 @@ pub(super) fn session(
         speed: SpeedLimits {
             down: limit(rates.download),
             up: limit(rates.upload),
-            ..SpeedLimits::default()
+            alternative: AlternativeLimits {
+                is_enabled: alternative.holds,
+                down: kilobytes(alternative.download),
+                up: kilobytes(alternative.upload),
+                is_scheduled: schedule.is_on,
+                begin: schedule.begin.into(),
+                end: schedule.end.into(),
+                days: schedule.days.into(),
+            },
         },
         folders: Folders {
             download_dir: folder.display().to_string(),

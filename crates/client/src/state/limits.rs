@@ -8,6 +8,7 @@ use hawser_file::PRIVATE;
 use serde::{Deserialize, Serialize};
 
 use super::{Damaged, StateError, StateFolder, check_version, failed, set_aside};
+use crate::alternative::AlternativeLimits;
 use crate::settings::{AllLimits, QueueLimits, RateLimits};
 
 /// The file, in the folder of the torrents.
@@ -26,14 +27,22 @@ struct Kept {
     /// Files of earlier versions have none.
     #[serde(default)]
     queue: QueueLimits,
+    #[serde(default)]
+    alternative: AlternativeLimits,
 }
 
 impl From<AllLimits> for Kept {
-    fn from(AllLimits { rates, queue }: AllLimits) -> Self {
+    fn from(limits: AllLimits) -> Self {
+        let AllLimits {
+            rates,
+            queue,
+            alternative,
+        } = limits;
         Self {
             version: VERSION,
             rates,
             queue,
+            alternative,
         }
     }
 }
@@ -89,10 +98,15 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
     }
     check_version(text, VERSION)?;
     let kept: Kept = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let Kept { rates, queue, .. } = kept;
-    match queue.fault() {
+    let limits = AllLimits {
+        rates: kept.rates,
+        queue: kept.queue,
+        alternative: kept.alternative,
+    };
+    let faults = [limits.queue.fault(), limits.alternative.schedule.fault()];
+    match faults.into_iter().flatten().next() {
         Some(fault) => Err(fault),
-        None => Ok(AllLimits { rates, queue }),
+        None => Ok(limits),
     }
 }
 
@@ -120,6 +134,11 @@ mod tests {
                 ratio: Limit::to(0.25),
                 ..QueueLimits::default()
             },
+            alternative: AlternativeLimits {
+                upload: 6,
+                holds: true,
+                ..AlternativeLimits::default()
+            },
         }
     }
 
@@ -140,8 +159,8 @@ mod tests {
         let text = br#"{"version":1,"rates":{"download":{"rate":9,"holds":true},"upload":{"rate":8,"holds":false}}}"#;
         let read = parse(text).unwrap();
         assert_eq!(
-            (read.rates.download.rate, read.queue),
-            (9, QueueLimits::default())
+            (read.rates.download.rate, read.queue, read.alternative),
+            (9, QueueLimits::default(), AlternativeLimits::default())
         );
     }
 

@@ -21,6 +21,7 @@ impl Torrents {
     /// What is to be done at this time. Where nothing has changed since the last time but what was transferred,
     /// it costs little also for many torrents.
     pub fn advance(&mut self, now: Now) -> Vec<Order> {
+        self.follow_schedule(now);
         self.end_seeding(now);
         if !self.entries.is_changed() {
             let mut saves = self.save_limits(now);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hawser_torrent::InfoHash;
 
-use super::{Bounds, CommandError, Torrents};
+use super::{Bounds, CommandError, Now, Torrents};
+use crate::alternative::AlternativeChanges;
 use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
 use crate::record::{Outcome, check_labels};
@@ -125,6 +126,40 @@ impl Torrents {
         self.note_limits(before);
     }
 
+    /// Changes the alternative limits of the rates of all torrents, at once. A changed schedule decides whether
+    /// they hold, also where the same change says so.
+    ///
+    /// # Errors
+    /// [`CommandError::Value`]; nothing is changed then.
+    pub fn change_alternative(&mut self, changes: AlternativeChanges) -> Result<(), CommandError> {
+        let before = self.bounds.all;
+        let mut alternative = before.alternative;
+        changes.apply(&mut alternative);
+        if let Some(fault) = alternative.schedule.fault() {
+            return Err(CommandError::Value(fault));
+        }
+        self.bounds.all.alternative = alternative;
+        if alternative.schedule != before.alternative.schedule {
+            self.scheduled = None;
+        }
+        self.note_limits(before);
+        Ok(())
+    }
+
+    /// Switches the alternative limits when their schedule says something else than before.
+    pub(super) fn follow_schedule(&mut self, now: Now) {
+        let before = self.bounds.all;
+        let schedule = before.alternative.schedule;
+        let says = schedule.is_on.then(|| schedule.includes(now.week_minute));
+        let said = std::mem::replace(&mut self.scheduled, says);
+        if let Some(holds) = says.filter(|_| says != said) {
+            self.bounds.all.alternative.holds = holds;
+            if self.bounds.all != before {
+                self.note_limits(before);
+            }
+        }
+    }
+
     /// Changes how many torrents run at once, and when seeding ends, at once. Those that were stopped at a limit
     /// stay so.
     ///
@@ -142,9 +177,9 @@ impl Torrents {
         Ok(())
     }
 
-    /// How fast all torrents together send and receive.
-    pub fn all_rates(&self) -> RateLimits {
-        self.bounds.all.rates
+    /// How fast all torrents together send and receive now.
+    pub fn rates_in_force(&self) -> RateLimits {
+        self.bounds.all.rates_in_force()
     }
 
     /// What users have set for all torrents.
@@ -162,7 +197,7 @@ impl Torrents {
     /// Has changed limits of all torrents saved, and obeyed.
     fn note_limits(&mut self, before: AllLimits) {
         self.entries.set_changed();
-        self.has_new_rates |= self.bounds.all.rates != before.rates;
+        self.has_new_rates |= self.bounds.all.rates_in_force() != before.rates_in_force();
         self.must_save_limits |= self.bounds.all != before;
     }
 }

@@ -3,7 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use hawser_client::{Bounds, LimitChange, QueueChanges, RateChange, RateChanges};
+use hawser_client::{
+    AlternativeChanges, Bounds, LimitChange, QueueChanges, RateChange, RateChanges, ScheduleChanges,
+};
+use hawser_topology::parse_rate;
 
 use crate::cmd::headings;
 use crate::cmd::quantity::{RateArg, long_duration, rate_or_none};
@@ -36,6 +39,18 @@ pub struct LimitArgs {
     /// Most content sent per second by all torrents
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     pub limit_up: Option<RateArg>,
+    /// Most content received per second by all torrents while the alternative limits hold [default: 400kbit]
+    ///
+    /// They hold in place of the usual limits, both of them, at the times of --alt-times, and when they are
+    /// switched on by the API, the page or Transmission's RPC. Kept with the torrents, as the others.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
+    pub alt_limit_down: Option<u64>,
+    /// Most content sent per second by all torrents while the alternative limits hold [default: 400kbit]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
+    pub alt_limit_up: Option<u64>,
+    /// When the alternative limits are switched on and off each day, by the local clock: 22:00-06:00, or none
+    #[arg(long, value_name = "TIMES", value_parser = or_none(times), help_heading = headings::RARE, hide_short_help = true)]
+    pub alt_times: Option<LimitArg<(u16, u16)>>,
     /// Most torrents whose content is verified at once
     #[arg(long, value_name = "N", default_value = "2", help_heading = headings::RARE, hide_short_help = true)]
     pub checks: NonZeroUsize,
@@ -68,6 +83,38 @@ impl LimitArgs {
             upload: rate_change(self.limit_up),
         }
     }
+
+    /// What changes of the limits of rates that hold at times.
+    pub fn alternative(&self) -> AlternativeChanges {
+        let times = self.alt_times.map(|times| times.0);
+        let both = times.flatten();
+        AlternativeChanges {
+            download: self.alt_limit_down,
+            upload: self.alt_limit_up,
+            holds: None,
+            schedule: ScheduleChanges {
+                is_on: times.map(|times| times.is_some()),
+                begin: both.map(|(begin, _)| begin),
+                end: both.map(|(_, end)| end),
+                days: None,
+            },
+        }
+    }
+}
+
+/// Reads two times of day, in minutes after midnight.
+fn times(text: &str) -> Result<(u16, u16), String> {
+    let read = |time: &str| {
+        let (hours, minutes) = time.split_once(':')?;
+        let number = |text: &str, end: u16| {
+            let number: Option<u16> = text.parse().ok().filter(|number| *number < end);
+            number.filter(|_| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        Some(number(hours, 24)? * 60 + number(minutes, 60)?)
+    };
+    let both = text.split_once('-');
+    let both = both.and_then(|(begin, end)| Some((read(begin)?, read(end)?)));
+    both.ok_or_else(|| format!("{text:?} is not two times of day: write them as 22:00-06:00"))
 }
 
 /// Reads a ratio of bytes sent to bytes of content.
@@ -129,5 +176,22 @@ mod tests {
         assert_eq!(change(Some("none")), LimitChange::to(None));
         assert_eq!(change(None), LimitChange::default());
         assert!(read("0").is_err() && read("x").is_err());
+    }
+
+    #[test]
+    fn times_of_day_are_two_of_four_digits() {
+        assert_eq!(times("22:00-06:30"), Ok((1320, 390)));
+        assert_eq!(times("00:00-23:59"), Ok((0, 1439)));
+        for wrong in [
+            "",
+            "22:00",
+            "22-06",
+            "24:00-06:00",
+            "2:00-06:00",
+            "22:60-06:00",
+            "+2:00-06:00",
+        ] {
+            assert!(times(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -131,18 +131,43 @@ export function torrentLimits(hash) {
   };
 }
 
+// A switch for the limits that hold in place of the others at times.
+function alternative(set) {
+  const active = h("input", { type: "checkbox" });
+  const rates = h("span", {});
+  active.addEventListener("change", async () => {
+    try {
+      await set({ alternative: { active: active.checked } });
+      say(active.checked ? "The alternative limits hold" : "The alternative limits do not hold");
+    } catch (problem) {
+      active.checked = !active.checked;
+      say(problem.message);
+    }
+  });
+  return {
+    node: h("label", { class: "check" }, active, rates),
+    show(limits) {
+      active.checked = limits.active;
+      rates.textContent = `Alternative limits: ${exactRate(limits.download_rate)} received, ${exactRate(limits.upload_rate)} sent`;
+    },
+  };
+}
+
 export async function allLimits() {
-  const both = pair(async (change) => { store.about = await api("PATCH", "daemon", change); });
+  const set = async (change) => { store.about = await api("PATCH", "daemon", change); };
+  const both = pair(set);
+  const other = alternative(set);
   const node = h("dialog", { "aria-label": "Limits of all torrents" }, h("form", { method: "dialog" },
     h("h2", {}, "Limits of all torrents"),
     h("p", { class: "small muted" }, "How fast all torrents together send and receive. Each may have limits of its own."),
-    both.node, h("div", { class: "row" }, h("button", { value: "close" }, "Close"))));
+    both.node, other.node, h("div", { class: "row" }, h("button", { value: "close" }, "Close"))));
   node.addEventListener("close", () => node.remove());
   document.body.append(node);
   node.showModal();
   try {
     store.about = await api("GET", "daemon");
     both.show(store.about);
+    other.show(store.about.alternative);
   } catch (problem) {
     say(problem.message);
   }

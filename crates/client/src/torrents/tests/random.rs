@@ -21,6 +21,7 @@ enum Step {
     Limits(u8, Option<u8>),
     Rates(u8, RateChanges),
     AllRates(RateChanges),
+    Alternative(AlternativeChanges),
     Files(u8, FileChanges),
     Unselected(u8),
     Bounds(usize, usize, usize),
@@ -70,6 +71,31 @@ fn queue_changes() -> impl Strategy<Value = QueueChanges> {
     })
 }
 
+fn alternative_changes() -> impl Strategy<Value = AlternativeChanges> {
+    let (rate, switch) = (proptest::option::of(0..3_u64), any::<Option<bool>>());
+    // In the first minutes of a week, in which most runs end.
+    let minute = || proptest::option::of(prop_oneof![0..9_u16, Just(1440)]);
+    let schedule = (
+        any::<Option<bool>>(),
+        minute(),
+        minute(),
+        any::<Option<u8>>(),
+    );
+    (rate, switch, schedule).prop_map(|(download, holds, (is_on, begin, end, days))| {
+        AlternativeChanges {
+            download,
+            upload: None,
+            holds,
+            schedule: ScheduleChanges {
+                is_on,
+                begin,
+                end,
+                days,
+            },
+        }
+    })
+}
+
 fn file_changes() -> impl Strategy<Value = FileChanges> {
     let change = (0..3_u32, any::<Option<bool>>()).prop_map(|(file, is_wanted)| FileChange {
         files: match file {
@@ -101,6 +127,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (one.clone(), any::<Option<u8>>()).prop_map(|(one, ratio)| Step::Limits(one, ratio)),
         2 => (one.clone(), rate_changes()).prop_map(|(one, changes)| Step::Rates(one, changes)),
         1 => rate_changes().prop_map(Step::AllRates),
+        1 => alternative_changes().prop_map(Step::Alternative),
         2 => (one.clone(), file_changes()).prop_map(|(one, changes)| Step::Files(one, changes)),
         1 => one.clone().prop_map(Step::Unselected),
         1 => (1..4_usize, 1..4_usize, 1..3_usize).prop_map(|(a, b, c)| Step::Bounds(a, b, c)),
@@ -172,6 +199,12 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
         Step::Files(one, ref changes) => drop(torrents.change_files(hash(one), changes)),
         Step::Unselected(one) => torrents.on_unselected(hash(one)),
         Step::AllRates(changes) => torrents.change_all_rates(changes),
+        Step::Alternative(changes) => {
+            let before = torrents.all_limits();
+            if torrents.change_alternative(changes).is_err() {
+                assert_eq!(torrents.all_limits(), before);
+            }
+        }
         Step::Bounds(downloads, seeds, checks) => torrents.set_bounds(Bounds {
             checks,
             all: AllLimits {
