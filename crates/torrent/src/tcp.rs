@@ -1,8 +1,8 @@
 //! IP peers: the same wire protocol, over TCP (BEP 3) or uTP (BEP 29), plain or encrypted (MSE).
 //!
 //! A connection that a peer opens shows by its first bytes whether it is encrypted. One that is
-//! dialed begins as the policy says; if the peer closes it without an answer, the next one begins in
-//! the other way, if the policy allows that.
+//! dialed begins as the policy says; if the peer closes it without an answer, or answers in another
+//! way, the next one begins in the other way, if the policy allows that.
 
 mod attempts;
 mod begin;

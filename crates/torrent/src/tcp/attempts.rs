@@ -52,7 +52,8 @@ impl Attempts {
     }
 }
 
-/// A connection over which the peer has not answered yet. Dropping it means that it did not.
+/// A connection over which the peer has not answered yet. Dropping it means that it did not, or not in the
+/// way in which it was dialed.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     attempts: Arc<Attempts>,

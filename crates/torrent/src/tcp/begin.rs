@@ -45,8 +45,7 @@ pub(super) async fn dialed(
     match attempt.wire {
         Wire::Plain if attempt.has_other() => {
             let write = Box::new(half.clone());
-            let attempt = Some(attempt);
-            Ok((Box::new(Awaited { half, attempt }) as _, write as _))
+            Ok((Box::new(Awaited::new(half, attempt)) as _, write as _))
         }
         Wire::Plain => Ok(plain(half, Vec::new())),
         Wire::Encrypted => {

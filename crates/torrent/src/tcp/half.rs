@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hawser_kernel::socket::tcp_rtt;
+use hawser_mse::{Sniffed, sniff};
 use hawser_utp::UtpStream;
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -14,6 +15,9 @@ use tokio::net::TcpStream;
 
 use super::attempts::Attempt;
 use crate::transport::Output;
+
+/// The text of the error when a peer answers a plain handshake with something else.
+const NOT_PLAIN: &str = "the peer did not answer with a plain handshake";
 
 /// A stream over TCP or uTP. Each direction is used by one task. Another task can close it meanwhile.
 #[derive(Debug, Clone)]
@@ -152,10 +156,25 @@ impl<R: AsyncRead + Unpin> AsyncRead for Resumed<R> {
     }
 }
 
-/// The direction in which the peer sends, until it has sent something: then the dial has an answer.
+/// The direction in which the peer sends, of a connection that was dialed plainly and might have been
+/// encrypted. The dial has an answer once the peer has sent the beginning of a plain handshake. A peer that
+/// insists on encryption may send the key of its own handshake instead: the connection fails then, so that
+/// the peer is dialed in the other way, and nothing is held against it.
 pub(super) struct Awaited {
-    pub half: Half,
-    pub attempt: Option<Attempt>,
+    half: Half,
+    attempt: Option<Attempt>,
+    /// What the peer has sent of the beginning.
+    first: Vec<u8>,
+}
+
+impl Awaited {
+    pub fn new(half: Half, attempt: Attempt) -> Self {
+        Self {
+            half,
+            attempt: Some(attempt),
+            first: Vec::new(),
+        }
+    }
 }
 
 impl AsyncRead for Awaited {
@@ -166,10 +185,22 @@ impl AsyncRead for Awaited {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.half).poll_read(cx, buffer))?;
-        if buffer.filled().len() > before
-            && let Some(attempt) = self.attempt.take()
-        {
-            attempt.answered();
+        if self.attempt.is_none() {
+            return Poll::Ready(Ok(()));
+        }
+        let new = &buffer.filled()[before..];
+        let missing = Sniffed::BYTES - self.first.len();
+        self.first.extend_from_slice(&new[..new.len().min(missing)]);
+        match sniff(&self.first) {
+            Sniffed::NeedMore => {}
+            Sniffed::Plain => {
+                if let Some(attempt) = self.attempt.take() {
+                    attempt.answered();
+                }
+            }
+            Sniffed::Encrypted => {
+                return Poll::Ready(Err(io::Error::other(NOT_PLAIN)));
+            }
         }
         Poll::Ready(Ok(()))
     }

@@ -1,6 +1,7 @@
 //! Encrypted connections (MSE): which policies meet how, and what others see of it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -221,4 +222,39 @@ async fn a_seeder_closes_connections_that_begin_with_garbage() {
     }
     finish(content.get(&[addr.into()])).await.unwrap();
     content.check();
+}
+
+/// A peer that insists on encryption answers a plain handshake with the key of its own at once, as
+/// anacrolix/torrent does, instead of closing the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_answers_a_plain_handshake_with_a_key_is_dialed_encrypted() {
+    let content = content(500_000);
+    let (_seed, honest) = content.seed_with(Some(EncryptionPolicy::Require)).await;
+    let dials = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dials);
+    let peer = rogue(move |mut stream| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let mut first = [0; PLAIN.len()];
+            stream.read_exact(&mut first).await?;
+            if first == PLAIN {
+                stream.write_all(&[0x47; 96]).await?;
+                return stream.read_to_end(&mut Vec::new()).await.map(drop);
+            }
+            let mut seeder = TcpStream::connect(honest).await?;
+            seeder.write_all(&first).await?;
+            tokio::io::copy_bidirectional(&mut stream, &mut seeder)
+                .await
+                .map(drop)
+        }
+    })
+    .await;
+    for policy in [None, Some(EncryptionPolicy::Allow)] {
+        dials.store(0, Ordering::SeqCst);
+        let download = content.get_with(&[peer], network(policy), DownloadOptions::default());
+        finish(download).await.unwrap();
+        content.check();
+        assert_eq!(dials.load(Ordering::SeqCst), 2);
+        std::fs::remove_dir_all(content.target()).unwrap();
+    }
 }
