@@ -36,7 +36,8 @@ impl Engine {
         Self {
             session: Session::new(network.clone()),
             network,
-            finder,
+            // As programs for Transmission expect of the trackers that they add, each in a tier of its own.
+            finder: finder.with_all_tiers(),
             exchanges_peers: true,
             storage: FileOptions::default(),
             port_mapping: None,

@@ -166,6 +166,8 @@ fn json_api() -> OpenApiRouter<Daemon> {
         .routes(routes!(stream::read))
         .routes(routes!(session::sign_in, session::show, session::sign_out))
         .routes(routes!(torrents::start))
+        .routes(routes!(torrents::start_now))
+        .routes(routes!(torrents::announce))
         .routes(routes!(torrents::stop))
         .routes(routes!(torrents::verify))
 }

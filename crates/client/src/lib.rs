@@ -40,6 +40,7 @@ mod settings;
 mod state;
 mod stream;
 mod torrents;
+mod trackers;
 mod view;
 mod watch_folder;
 mod windows;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hawser_kernel::clock::minute_of_week;
 use hawser_torrent::InfoHash;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,8 @@ struct Running {
     stop: CancellationToken,
     settings: watch::Sender<Settings>,
     windows: watch::Sender<Windows>,
+    /// Has it announced to its trackers.
+    reannounce: Arc<Notify>,
     live: watch::Receiver<Live>,
     history: History,
 }
@@ -378,6 +380,11 @@ impl Owner {
                 }
                 Order::LimitAll => self.engine.set_limits(self.torrents.rates_in_force()),
                 Order::Apply(info_hash) => self.apply(info_hash),
+                Order::Reannounce(info_hash) => {
+                    if let Some(running) = self.running.get(&info_hash) {
+                        running.reannounce.notify_one();
+                    }
+                }
                 Order::Run(info_hash) => self.spawn(info_hash, false),
                 Order::Verify(info_hash) => self.spawn(info_hash, true),
                 Order::Halt(info_hash) => {
@@ -440,11 +447,13 @@ impl Owner {
         let (live, shown) = watch::channel(Live::default());
         let (settings, obeyed) = watch::channel(record.settings.clone());
         let (windows, read) = watch::channel(Windows::default());
+        let reannounce = Arc::new(Notify::new());
         let stop = CancellationToken::new();
         let running = Running {
             stop: stop.clone(),
             settings,
             windows,
+            reannounce: Arc::clone(&reannounce),
             live: shown,
             history: History::default(),
         };
@@ -457,6 +466,7 @@ impl Owner {
             live,
             settings: obeyed,
             windows: read,
+            reannounce,
             stop,
         };
         let task = self.tasks.spawn(async move {

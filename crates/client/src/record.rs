@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::choice::check_ratio;
 use crate::settings::Settings;
+use crate::trackers;
 
 /// Most bytes of the name of a torrent that are kept.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -169,9 +170,11 @@ impl Record {
                 self.folder.display()
             ));
         }
+        let set = self.settings.trackers.as_deref().unwrap_or_default();
         check_labels(&self.labels)
             .or_else(|| check_ratio(self.settings.seeding.ratio))
             .or_else(|| self.settings.files.fault())
+            .or_else(|| trackers::fault(set, set))
     }
 }
 

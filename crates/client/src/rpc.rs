@@ -1,7 +1,7 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
 //! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of peers,
-//! changed trackers, renaming, cookies for URLs, groups. A value that changes nothing is
+//! renaming, cookies for URLs, groups. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
 mod change;
@@ -29,6 +29,7 @@ use crate::client::{Client, NewTorrent, Source};
 use crate::error::ClientError;
 use crate::settings::Settings;
 use crate::torrents::{CommandError, Move, Torrents};
+use crate::trackers;
 use crate::view::View;
 
 /// The calls of one request.
@@ -45,7 +46,10 @@ fn unsupported(what: &str) -> CallError {
 }
 
 fn failed(error: &ClientError) -> CallError {
-    CallError::System(error.to_string())
+    match error {
+        ClientError::Refused(CommandError::SameTrackers(_)) => CallError::AnnounceList,
+        error => CallError::System(error.to_string()),
+    }
 }
 
 fn id(view: &View) -> TorrentId {
@@ -244,10 +248,10 @@ impl Calls for Rpc<'_> {
     fn act(&mut self, action: Action, ids: &[TorrentId]) -> Result<(), CallError> {
         match action {
             Action::Start => self.each(ids, Torrents::start),
-            Action::StartNow => Err(unsupported("starting a torrent before its turn")),
+            Action::StartNow => self.each(ids, Torrents::start_now),
             Action::Stop => self.each(ids, Torrents::stop),
             Action::Verify => self.each(ids, Torrents::verify),
-            Action::Reannounce => Err(unsupported("announcing at once")),
+            Action::Reannounce => self.each(ids, Torrents::reannounce),
             Action::QueueTop => {
                 // So that they keep their order.
                 let backwards: Vec<TorrentId> = ids.iter().rev().copied().collect();
@@ -267,9 +271,11 @@ impl Calls for Rpc<'_> {
             return Ok(());
         };
         let mut changes = Changes::read(changes, view.record.settings.seeding)?;
-        if !changes.files.each.is_empty() {
+        if !changes.files.each.is_empty() || !changes.trackers.is_empty() {
             let metainfo = self.runtime.block_on(self.client.metainfo(&view));
-            if let Some(metainfo) = metainfo.map_err(|error| failed(&error))? {
+            let metainfo = metainfo.map_err(|error| failed(&error))?;
+            changes.named = trackers::named(&view.record, metainfo.as_deref()).unwrap_or_default();
+            if let Some(metainfo) = metainfo {
                 changes.files.drop_unknown(metainfo.files.len());
             }
         }

@@ -12,7 +12,7 @@ use hawser_torrent::{
     Phase, Progress, Resolve, ResolveError, ResolveProgress, SelectError, new_peer_id,
 };
 use hawser_tracker::{Stats, TrackerStatus};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, verify_options};
@@ -22,6 +22,7 @@ use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
 use crate::settings::Settings;
 use crate::state::StateFolder;
+use crate::trackers::{Tiers, of_link};
 use crate::windows::Windows;
 
 /// What can be seen of a torrent that runs, without its task. Each receiver has the latest state.
@@ -46,6 +47,8 @@ pub(crate) struct Job {
     pub settings: watch::Receiver<Settings>,
     /// The bytes that are being read while they are fetched.
     pub windows: watch::Receiver<Windows>,
+    /// Asks for an announce to the trackers.
+    pub reannounce: Arc<Notify>,
     pub stop: CancellationToken,
 }
 
@@ -65,7 +68,8 @@ impl Job {
                 }
             }
         };
-        let mut finding = Finding::new(&known);
+        let reannounce = Arc::clone(&self.reannounce);
+        let mut finding = Finding::new(&known, self.settings.clone(), reannounce);
         let ended = self.fetch(known, &mut finding).await;
         if let Some(search) = finding.search {
             search.stop().await;
@@ -334,10 +338,21 @@ struct Finding {
     stats: watch::Sender<Stats>,
     /// `None` before they are searched for.
     search: Option<PeerSearch>,
+    /// The trackers that the torrent names.
+    named: Tiers,
+    /// With the trackers that are asked in their place.
+    settings: watch::Receiver<Settings>,
+    reannounce: Arc<Notify>,
 }
 
 impl Finding {
-    fn new(known: &Known) -> Self {
+    fn new(
+        known: &Known,
+        mut settings: watch::Receiver<Settings>,
+        reannounce: Arc<Notify>,
+    ) -> Self {
+        let named = known.trackers();
+        let set = settings.borrow_and_update().trackers.clone();
         let (info_hash, is_private) = match known {
             Known::Metainfo(metainfo) => (metainfo.info_hash, Some(metainfo.private)),
             Known::Link { info_hash, .. } => (*info_hash, None),
@@ -346,20 +361,49 @@ impl Finding {
             sought: Sought {
                 info_hash: info_hash.0,
                 peer_id: new_peer_id(),
-                trackers: known.trackers(),
+                trackers: set.unwrap_or_else(|| named.clone()),
                 is_private,
                 dials: true,
             },
             stats: watch::Sender::new(UNKNOWN),
             search: None,
+            named,
+            settings,
+            reannounce,
         }
     }
 
-    /// The next peers to dial. Cancel safe.
+    /// The next peers to dial. Meanwhile it obeys what users change of the trackers. Cancel safe.
     async fn found(&mut self) -> (Vec<PeerAddr>, PeerSource) {
-        match &mut self.search {
-            Some(search) => search.found().await,
-            None => std::future::pending().await,
+        loop {
+            let search = &mut self.search;
+            let next = async {
+                match search {
+                    Some(search) => search.found().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                found = next => return found,
+                // What gives them ends later.
+                Ok(()) = self.settings.changed() => self.set_trackers(),
+                () = self.reannounce.notified() => if let Some(search) = &self.search {
+                    search.refresh();
+                },
+            }
+        }
+    }
+
+    /// Has the trackers of the settings asked.
+    fn set_trackers(&mut self) {
+        let set = self.settings.borrow_and_update().trackers.clone();
+        let tiers = set.unwrap_or_else(|| self.named.clone());
+        if tiers == self.sought.trackers {
+            return;
+        }
+        self.sought.trackers.clone_from(&tiers);
+        if let Some(search) = &mut self.search {
+            search.set_trackers(tiers);
         }
     }
 
@@ -412,11 +456,7 @@ impl Known {
     fn trackers(&self) -> Vec<Vec<String>> {
         match self {
             Self::Metainfo(metainfo) => metainfo.sources.trackers.clone(),
-            Self::Link { magnet, .. } => magnet
-                .trackers
-                .iter()
-                .map(|url| vec![url.clone()])
-                .collect(),
+            Self::Link { magnet, .. } => of_link(magnet),
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
+use crate::trackers::Tiers;
 
 /// The rate of a limit that was never set, in bit/s: 100 kB/s, as of Transmission.
 const UNSET_RATE: u64 = 800_000;
@@ -250,6 +251,9 @@ pub struct Settings {
     pub rates: RateLimits,
     /// Which files are downloaded.
     pub files: FileChoice,
+    /// Its trackers; `None` for those that it names.
+    #[serde(default)]
+    pub trackers: Option<Tiers>,
 }
 
 #[cfg(test)]

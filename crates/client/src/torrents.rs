@@ -105,6 +105,8 @@ pub enum Order {
     Save(InfoHash),
     /// Have its task, which runs, obey the settings of its record.
     Apply(InfoHash),
+    /// Have its task, which runs, announce it to its trackers as soon as they allow it.
+    Reannounce(InfoHash),
     /// Start its task. It reports what it does and its end, [`Torrents::on_ended`].
     Run(InfoHash),
     /// Start a task that verifies its content, and reports [`Torrents::on_checked`] and its end.
@@ -138,6 +140,11 @@ pub enum CommandError {
     /// There are [`MAX_TORRENTS`].
     #[error("there are {MAX_TORRENTS} torrents, as many as there may be: remove one")]
     Full,
+    /// Trackers were to be added, removed or replaced, and nothing changes thereby.
+    #[error(
+        "the trackers of {0} stay as they are: add one that it does not have, or name one that it has"
+    )]
+    SameTrackers(InfoHash),
     /// A value is out of its bounds. The text says which and what may be written.
     #[error("{0}")]
     Value(String),
@@ -257,6 +264,28 @@ impl Torrents {
         Ok(())
     }
 
+    /// As [`Self::start`], whether it is its turn or not: until it is stopped or ends by itself, it takes no place of
+    /// the queue.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn start_now(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
+        self.start(info_hash)?;
+        self.settled(info_hash)?.skips_queue = true;
+        Ok(())
+    }
+
+    /// Announces a torrent to its trackers as soon as they allow it. One that does not run is announced when it
+    /// does.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn reannounce(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        entry.must_reannounce = entry.runs();
+        Ok(())
+    }
+
     /// Stops a torrent until it is started.
     ///
     /// # Errors
@@ -264,6 +293,7 @@ impl Torrents {
     pub fn stop(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
         let entry = self.settled(info_hash)?;
         entry.record.started = false;
+        entry.skips_queue = false;
         entry.record.outcome = None;
         entry.to_verify = false;
         entry.must_save = true;
@@ -438,6 +468,7 @@ impl Torrents {
             (_, Ok(())) => "it ended without being stopped, by a defect in this program".to_owned(),
         };
         entry.record.outcome = Some(Outcome::Failed(reason));
+        entry.skips_queue = false;
         entry.to_verify = false;
     }
 

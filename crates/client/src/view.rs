@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use hawser_torrent::{FilesProgress, PathState, PeerAddr, Phase, Progress};
-use hawser_tracker::TrackerStatus;
+use hawser_torrent::{FilesProgress, Metainfo, PathState, PeerAddr, Phase, Progress};
+use hawser_tracker::{MAX_TRACKERS, TrackerStatus};
 
 use crate::record::{Outcome, Record};
 use crate::runner::Live;
 use crate::torrents::Status;
+use crate::trackers;
 
 /// A torrent at one moment. What changes quickly is read from `live` when it is asked for.
 #[derive(Debug, Clone)]
@@ -94,11 +95,27 @@ pub(crate) fn rate_of(progress: &Progress, rate: u64) -> u64 {
 }
 
 impl View {
-    /// Its trackers; none while it does not run.
-    pub(crate) fn trackers(&self) -> Vec<TrackerStatus> {
+    /// Its trackers. Without its metainfo, those that it names are known while it runs.
+    pub(crate) fn trackers(&self, metainfo: Option<&Metainfo>) -> Vec<TrackerStatus> {
         let live = self.live.as_ref();
-        let trackers = live.and_then(|live| live.trackers.as_ref());
-        trackers.map_or(Vec::new(), |trackers| trackers.borrow().clone())
+        let asked = live.and_then(|live| live.trackers.as_ref());
+        let asked = asked.map_or(Vec::new(), |trackers| trackers.borrow().clone());
+        let Some(tiers) = trackers::of(&self.record, metainfo) else {
+            return asked;
+        };
+        let mut all: Vec<TrackerStatus> = Vec::new();
+        for (tier, urls) in tiers.iter().enumerate() {
+            for url in urls {
+                if all.len() >= MAX_TRACKERS || all.iter().any(|it| it.url == *url) {
+                    continue;
+                }
+                // Its task may not know yet what users have changed.
+                let known = asked.iter().find(|it| it.url == *url).cloned();
+                let known = known.unwrap_or_else(|| TrackerStatus::idle(url, tier));
+                all.push(TrackerStatus { tier, ..known });
+            }
+        }
+        all
     }
 
     /// Why it does not run though it was started; `None` if it has not failed.

@@ -40,6 +40,8 @@ pub struct PeerFinder {
     mapped: MappedPort,
     scion: Option<ScionAddr>,
     trackers: Option<Client>,
+    /// Whether one tracker of each tier is asked.
+    all_tiers: bool,
     dht: Option<DhtNodes>,
     local: Option<LocalDiscovery>,
 }
@@ -51,6 +53,7 @@ impl fmt::Debug for PeerFinder {
             .field("mapped", &self.mapped.now())
             .field("scion", &self.scion)
             .field("trackers", &self.trackers.is_some())
+            .field("all_tiers", &self.all_tiers)
             .field("dht", &self.dht)
             .field("local", &self.local.is_some())
             .finish()
@@ -77,6 +80,12 @@ impl PeerFinder {
     /// Also asks trackers.
     pub fn with_trackers(mut self, client: Client) -> Self {
         self.trackers = Some(client);
+        self
+    }
+
+    /// Asks one tracker of each tier, in place of one of all tiers (BEP 12).
+    pub fn with_all_tiers(mut self) -> Self {
+        self.all_tiers = true;
         self
     }
 
@@ -109,7 +118,7 @@ impl PeerFinder {
         }
     }
 
-    /// Has the trackers of a torrent asked; `None` if there are none.
+    /// Has the trackers of a torrent asked, also those that it gets later; `None` if none is asked.
     pub(crate) fn ask_trackers(
         &self,
         sought: &Sought,
@@ -117,9 +126,6 @@ impl PeerFinder {
         sink: mpsc::Sender<Vec<PeerAddr>>,
     ) -> Option<Trackers> {
         let client = self.trackers.clone()?;
-        if sought.trackers.is_empty() {
-            return None;
-        }
         let mut rng = fastrand::Rng::new();
         let identity = Identity {
             info_hash: sought.info_hash,
@@ -128,7 +134,11 @@ impl PeerFinder {
             key: rng.u32(..),
             scion: self.scion,
         };
-        let (options, now) = (AnnounceOptions::default(), Instant::now().into_std());
+        let options = AnnounceOptions {
+            all_tiers: self.all_tiers,
+            ..AnnounceOptions::default()
+        };
+        let now = Instant::now().into_std();
         let announcer = Announcer::new(identity, &sought.trackers, options, rng, now);
         // They are stopped by their handle.
         let stop = CancellationToken::new();

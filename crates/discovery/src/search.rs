@@ -89,7 +89,7 @@ impl PeerSearch {
         }
     }
 
-    /// The trackers, for people, whenever that changes; `None` if none is asked.
+    /// The trackers, for people, whenever that changes; `None` if none is ever asked.
     pub fn status(&self) -> Option<watch::Receiver<Vec<TrackerStatus>>> {
         self.trackers.as_ref().map(Trackers::status)
     }
@@ -111,6 +111,21 @@ impl PeerSearch {
         self.dht = self.finder.search_dht(&self.sought, &self.in_dht.sink);
         if let Some(local) = &self.local {
             local.announce();
+        }
+    }
+
+    /// The torrent has these trackers from now on, in tiers (BEP 12).
+    pub fn set_trackers(&mut self, tiers: Vec<Vec<String>>) {
+        if let Some(trackers) = &self.trackers {
+            trackers.set(tiers.clone());
+        }
+        self.sought.trackers = tiers;
+    }
+
+    /// Asks the trackers as soon as they allow it.
+    pub fn refresh(&self) {
+        if let Some(trackers) = &self.trackers {
+            trackers.refresh();
         }
     }
 

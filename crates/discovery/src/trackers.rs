@@ -29,6 +29,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Trackers {
     status: watch::Receiver<Vec<TrackerStatus>>,
     refresh: mpsc::Sender<()>,
+    /// The latest that the torrent is to have in place of those that it began with.
+    tiers: watch::Sender<Vec<Vec<String>>>,
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
 }
@@ -49,6 +51,7 @@ impl Trackers {
         let (status_sender, status) = watch::channel(announcer.status());
         // One wish is as good as several.
         let (refresh, refreshes) = mpsc::channel(1);
+        let (tiers, changes) = watch::channel(Vec::new());
         let stop = stop.child_token();
         let task = Task {
             client,
@@ -59,10 +62,15 @@ impl Trackers {
             left: None,
             found: Vec::new(),
         };
-        let task = tokio::spawn(task.run(stats, sink, refreshes, stop.clone()));
+        let wishes = Wishes {
+            refreshes,
+            tiers: changes,
+        };
+        let task = tokio::spawn(task.run(stats, sink, wishes, stop.clone()));
         Self {
             status,
             refresh,
+            tiers,
             stop,
             task: Some(task),
         }
@@ -77,6 +85,12 @@ impl Trackers {
     pub fn refresh(&self) {
         // One that waits already is for this one, too.
         let _ = self.refresh.try_send(());
+    }
+
+    /// Asks these trackers, in tiers (BEP 12), from now on. New ones are asked, and those that are not among them
+    /// are told that the client leaves.
+    pub fn set(&self, tiers: Vec<Vec<String>>) {
+        self.tiers.send_replace(tiers);
     }
 
     /// Stops asking, and tells the trackers that the client leaves. Takes at most about three seconds.
@@ -101,6 +115,12 @@ struct Outcome {
     answer: Result<Answer, AnnounceError>,
 }
 
+/// What the task is to do beside what its announcer orders.
+struct Wishes {
+    refreshes: mpsc::Receiver<()>,
+    tiers: watch::Receiver<Vec<Vec<String>>>,
+}
+
 struct Task {
     client: Client,
     announcer: Announcer,
@@ -119,7 +139,7 @@ impl Task {
         mut self,
         mut stats: watch::Receiver<Stats>,
         sink: mpsc::Sender<Vec<PeerAddr>>,
-        mut refreshes: mpsc::Receiver<()>,
+        mut wishes: Wishes,
         stop: CancellationToken,
     ) {
         let mut stats_end = false;
@@ -138,7 +158,12 @@ impl Task {
                     self.take_stats(latest);
                 }
                 () = self.mapped.changed() => self.announcer.refresh(now()),
-                Some(()) = refreshes.recv() => self.announcer.refresh(now()),
+                Some(()) = wishes.refreshes.recv() => self.announcer.refresh(now()),
+                // Its handle is there until `stop`.
+                Ok(()) = wishes.tiers.changed() => {
+                    let tiers = wishes.tiers.borrow_and_update().clone();
+                    self.announcer.set_trackers(&tiers, now());
+                }
                 Some(outcome) = self.announces.join_next() => self.take(outcome.ok()),
                 permit = sink.reserve(), if has_found => match permit {
                     Ok(permit) => permit.send(std::mem::take(&mut self.found)),

@@ -13,9 +13,12 @@
 //!    that doubles with each failure in a row, and the next is asked at once.
 //! 3. The first announce to a tracker says `started`, and one after the download is complete
 //!    `completed`.
-//! 4. [`Announcer::stop`] orders `stopped` to all trackers that know of the client; then there are no
+//! 4. The torrent may get other trackers at any time ([`Announcer::set_trackers`]): new ones are asked, and
+//!    those that it has no longer get `stopped`.
+//! 5. [`Announcer::stop`] orders `stopped` to all trackers that know of the client; then there are no
 //!    more orders.
 
+mod change;
 mod group;
 mod options;
 #[cfg(test)]
@@ -54,7 +57,11 @@ pub enum Order {
 pub struct Announcer {
     identity: Identity,
     options: AnnounceOptions,
+    /// Those of the torrent, then those that it has no longer and that get `stopped`, at most
+    /// [`MAX_TRACKERS`] each.
     trackers: Vec<Tracker>,
+    /// How many of `trackers` are those of the torrent.
+    listed: usize,
     groups: Vec<Group>,
     stats: Stats,
     /// Whether the download was completed while the announcer was there.
@@ -72,38 +79,23 @@ impl Announcer {
         identity: Identity,
         tiers: &[Vec<String>],
         options: AnnounceOptions,
-        mut rng: Rng,
+        rng: Rng,
         now: Instant,
     ) -> Self {
-        let mut trackers: Vec<Tracker> = Vec::new();
-        let mut groups: Vec<Group> = Vec::new();
-        for (number, urls) in tiers.iter().enumerate() {
-            let mut tier = Vec::new();
-            for url in urls {
-                let known = trackers.iter().any(|tracker| tracker.url == *url);
-                if !known && trackers.len() < MAX_TRACKERS {
-                    tier.push(trackers.len());
-                    trackers.push(Tracker::new(url.clone(), number));
-                }
-            }
-            rng.shuffle(&mut tier);
-            match groups.last_mut() {
-                _ if tier.is_empty() => {}
-                Some(group) if !options.all_tiers => group.tiers.push(tier),
-                _ => groups.push(Group::new(tier, now)),
-            }
-        }
-        Self {
+        let mut announcer = Self {
             identity,
             options,
-            trackers,
-            groups,
+            trackers: Vec::new(),
+            listed: 0,
+            groups: Vec::new(),
             stats: Stats::default(),
             completed: false,
             stopping: None,
             next_id: 0,
             rng,
-        }
+        };
+        announcer.set_trackers(tiers, now);
+        announcer
     }
 
     /// Reports the numbers to be announced. They count from the next announce on.
@@ -142,29 +134,30 @@ impl Announcer {
         }
         self.stopping = Some(now);
         for tracker in &mut self.trackers {
-            let maybe_known = tracker.known_since.is_some() || tracker.flight.is_some();
+            let is_to_be_told = tracker.may_know() || tracker.to_stop.is_some();
             // The answer to what is under way is no longer of use.
             tracker.flight = None;
-            tracker.to_stop = maybe_known;
+            tracker.to_stop = is_to_be_told.then_some(now);
         }
     }
 
     /// Whether it was [stopped](Self::stop), and all trackers that had to be told have answered or failed.
     pub fn is_done(&self) -> bool {
-        let open = |tracker: &Tracker| tracker.to_stop || tracker.flight.is_some();
+        let open = |tracker: &Tracker| tracker.to_stop.is_some() || tracker.flight.is_some();
         self.stopping.is_some() && !self.trackers.iter().any(open)
     }
 
     /// The announces due now. To be called after each event, and at [`next_due`](Self::next_due).
     pub fn advance(&mut self, now: Instant) -> Vec<Order> {
+        let all = 0..self.trackers.len();
+        let to_stop = all.filter(|at| self.trackers[*at].take_stop());
+        let to_stop: Vec<_> = to_stop.collect();
+        let to_stop = to_stop.into_iter();
+        let mut orders: Vec<_> = to_stop
+            .map(|at| self.announce(at, Event::Stopped))
+            .collect();
         if self.stopping.is_some() {
-            let all = 0..self.trackers.len();
-            let to_stop = all.filter(|at| std::mem::take(&mut self.trackers[*at].to_stop));
-            let to_stop: Vec<_> = to_stop.collect();
-            return to_stop
-                .into_iter()
-                .map(|at| self.announce(at, Event::Stopped))
-                .collect();
+            return orders;
         }
         let mut chosen = Vec::new();
         for group in &self.groups {
@@ -184,10 +177,10 @@ impl Announcer {
             .into_iter()
             .map(|at| (at, event(&self.trackers[at])))
             .collect();
-        chosen
-            .into_iter()
-            .map(|(at, event)| self.announce(at, event))
-            .collect()
+        for (at, event) in chosen {
+            orders.push(self.announce(at, event));
+        }
+        orders
     }
 
     /// Reports what has come of an announce. An outcome that is repeated, or of an announce made before
@@ -213,6 +206,12 @@ impl Announcer {
         if self.stopping.is_some() {
             return;
         }
+        if at >= self.listed {
+            if tracker.to_stop.is_none() {
+                self.trackers.remove(at);
+            }
+            return;
+        }
         let to_be_told = self.completed && tracker.is_to_be_told();
         let intervals = (tracker.interval, tracker.min_interval);
         let Some(group) = self
@@ -223,6 +222,8 @@ impl Announcer {
             return;
         };
         match outcome {
+            // The torrent has it again.
+            _ if flight.event == Event::Stopped => group.next = now,
             Ok(_) => {
                 group.answered(at, intervals, now);
                 if to_be_told {
@@ -236,12 +237,12 @@ impl Announcer {
     /// When [`advance`](Self::advance) is to be called though nothing happens; `None` if no announce will
     /// be due before an outcome is reported.
     pub fn next_due(&self) -> Option<Instant> {
-        if let Some(stopping) = self.stopping {
-            let waits = self.trackers.iter().any(|tracker| tracker.to_stop);
-            return waits.then_some(stopping);
+        let to_stop = self.trackers.iter().filter_map(Tracker::stop_due).min();
+        if self.stopping.is_some() {
+            return to_stop;
         }
         let due = |group: &Group| group.due(&self.trackers, self.is_hungry());
-        self.groups.iter().filter_map(due).min()
+        self.groups.iter().filter_map(due).chain(to_stop).min()
     }
 
     /// All trackers, in the order of the torrent, as they are at `now`.
@@ -257,7 +258,8 @@ impl Announcer {
         let with_due = |(at, tracker): (usize, &Tracker)| {
             tracker.status(due(at).filter(|_| self.stopping.is_none()))
         };
-        self.trackers.iter().enumerate().map(with_due).collect()
+        let listed = self.trackers.iter().take(self.listed).enumerate();
+        listed.map(with_due).collect()
     }
 
     /// Whether more peers are wanted than the trackers have given.

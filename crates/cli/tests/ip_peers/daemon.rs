@@ -469,6 +469,29 @@ fn transmission_remote_commands_the_daemon() {
         session.contains("Enabled turtle limit: 30 kB/s"),
         "{session}"
     );
+    works(&["-t", "1", "--tracker-add", "http://127.0.0.1:9/announce"]);
+    works(&["-t", "1", "--tracker-add", "udp://127.0.0.1:9"]);
+    let listed = works(&["-t", "1", "--info-trackers"]);
+    let shown: Vec<_> = listed
+        .lines()
+        .filter(|line| line.contains("127.0.0.1:9"))
+        .collect();
+    let [first, second] = shown[..] else {
+        panic!("{listed}");
+    };
+    let number = |line: &str| {
+        let number = line
+            .trim()
+            .strip_prefix("Tracker ")
+            .and_then(|it| it.split_once(':'));
+        number.unwrap_or_else(|| panic!("{listed}")).0.to_owned()
+    };
+    for line in [first, second] {
+        works(&["-t", "1", "--tracker-remove", &number(line)]);
+    }
+    let listed = works(&["-t", "1", "--info-trackers"]);
+    assert!(!listed.contains("127.0.0.1:9"), "{listed}");
+    works(&["-t", "1", "--reannounce"]);
     works(&["-t", "1", "--remove"]);
     let deadline = Instant::now() + PATIENCE;
     while object(&files, &["list"])["torrents"] != serde_json::json!([]) {

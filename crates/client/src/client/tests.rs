@@ -12,6 +12,7 @@ use crate::settings::{AllLimits, Limit, QueueLimits, RateChange, RateChanges, Ra
 use crate::torrents::Status;
 
 mod files;
+mod trackers;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -71,10 +72,15 @@ struct Host {
 
 impl Host {
     fn start(dir: &Path, bounds: Bounds) -> Self {
+        let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
+        Self::with(dir, bounds, PeerFinder::default().with_trackers(trackers))
+    }
+
+    /// The same, with peers that are found so.
+    fn with(dir: &Path, bounds: Bounds, finder: PeerFinder) -> Self {
         let (state, records, damaged) = StateFolder::open(&dir.join("state")).unwrap();
         assert_eq!(damaged, []);
-        let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
-        let engine = Engine::new(Network::ip(), PeerFinder::default().with_trackers(trackers));
+        let engine = Engine::new(Network::ip(), finder);
         let stop = CancellationToken::new();
         let downloads = dir.join("downloads");
         let (client, task) =

@@ -369,6 +369,9 @@ pub struct TorrentChange {
     /// Whether the content is fetched from its beginning to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential: Option<bool>,
+    /// The URLs of all its trackers, in tiers (BEP 12), in place of those that it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trackers: Option<Vec<Vec<String>>>,
 }
 
 /// A change of what is wanted of files. What is not given stays.

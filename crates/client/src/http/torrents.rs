@@ -26,6 +26,7 @@ use crate::files::FileChanges;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
+use crate::trackers::{self, TrackerChange};
 
 /// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
 const MAX_ADD_BODY: usize = 24 << 20;
@@ -194,11 +195,12 @@ pub(super) async fn show(
             verified_bytes: known.map(|file| file.verified_bytes),
         }
     });
+    let trackers = view.trackers(metainfo.as_deref());
     let detail = Detail {
         torrent: Torrent::from(&view),
         files: files.collect(),
         peers: view.peers().into_iter().map(peer).collect(),
-        trackers: view.trackers().iter().map(tracker).collect(),
+        trackers: trackers.iter().map(tracker).collect(),
     };
     Ok(json(StatusCode::OK, &detail))
 }
@@ -257,7 +259,7 @@ fn tracker(status: &TrackerStatus) -> body::Tracker {
     }
 }
 
-/// Change a torrent: labels, limits of seeding and of rates, files, position, folder
+/// Change a torrent: labels, limits of seeding and of rates, files, trackers, position, folder
 #[utoipa::path(
     patch, path = "/torrents/{hash}", operation_id = "change_torrent", params(OfTorrent),
     request_body = TorrentChange,
@@ -277,23 +279,33 @@ pub(super) async fn change(
         (hash(&text)?, read_json(body, MAX_CHANGE_BODY).await?);
     let client = &daemon.inner.client;
     let files = body::file_changes(std::mem::take(&mut change.files), change.sequential);
-    if !files.each.is_empty() {
+    let (trackers, mut named) = (change.trackers.take(), None);
+    if !files.each.is_empty() || trackers.is_some() {
         let view = client.view(hash).await.map_err(|error| refused(&error))?;
         let metainfo = client.metainfo(&view).await;
         let metainfo = metainfo.map_err(|error| refused(&error))?;
-        let metainfo = metainfo.ok_or_else(|| {
-            bad("files: they are not known before the metadata of the magnet link is: start the torrent first")
-        })?;
-        if let Some(fault) = files.fault(metainfo.files.len()) {
-            return Err(bad(fault));
+        named = trackers::named(&view.record, metainfo.as_deref());
+        if !files.each.is_empty() {
+            let metainfo = metainfo.ok_or_else(|| {
+                bad("files: they are not known before the metadata of the magnet link is: start the torrent first")
+            })?;
+            if let Some(fault) = files.fault(metainfo.files.len()) {
+                return Err(bad(fault));
+            }
         }
     }
+    let trackers = trackers.map(|tiers| [TrackerChange::Set(tiers)]);
     let seconds = change
         .seconds
         .map(body::Limit::seconds)
         .transpose()
         .map_err(bad)?;
-    let changed = client.change(move |all| apply(all, hash, change, seconds, &files));
+    let changed = client.change(move |all| {
+        if let Some(trackers) = trackers {
+            all.change_trackers(hash, &named.unwrap_or_default(), &trackers)?;
+        }
+        apply(all, hash, change, seconds, &files)
+    });
     changed.await.map_err(|error| refused(&error))?;
     shown(&daemon, hash, StatusCode::OK).await
 }
@@ -364,6 +376,20 @@ action!(
     "start_torrent",
     "Start a torrent when it is its turn",
     Torrents::start
+);
+action!(
+    start_now,
+    "/torrents/{hash}/start-now",
+    "start_torrent_now",
+    "Start a torrent beside the queue",
+    Torrents::start_now
+);
+action!(
+    announce,
+    "/torrents/{hash}/announce",
+    "announce_torrent",
+    "Announce a torrent to its trackers as soon as they allow it",
+    Torrents::reannounce
 );
 action!(
     stop,

@@ -9,6 +9,7 @@ use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
 use crate::settings::{QueueChanges, RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
+use crate::trackers::{Tiers, TrackerChange};
 
 /// Bits of a kilobyte of Transmission's, which has 1000 bytes.
 const KILOBYTE: u64 = 8_000;
@@ -21,6 +22,9 @@ pub(super) struct Changes {
     pub rates: RateChanges,
     pub files: FileChanges,
     pub position: Option<usize>,
+    pub trackers: Vec<TrackerChange>,
+    /// The trackers that the torrent itself names, if some are changed.
+    pub named: Tiers,
     sets_limits: bool,
 }
 
@@ -63,6 +67,16 @@ impl Changes {
                 Change::Sequential(is_sequential) => {
                     read.files.is_sequential = Some(*is_sequential)
                 }
+                Change::TrackersAdded(urls) => {
+                    read.trackers.push(TrackerChange::Add(urls.clone()));
+                }
+                Change::TrackersRemoved(numbers) => {
+                    read.trackers.push(TrackerChange::Remove(numbers.clone()));
+                }
+                Change::TrackersReplaced(pairs) => {
+                    read.trackers.push(TrackerChange::Replace(pairs.clone()));
+                }
+                Change::Trackers(tiers) => read.trackers.push(TrackerChange::Set(tiers.clone())),
                 other => refuse(other)?,
             }
         }
@@ -82,6 +96,7 @@ impl Changes {
         }
         all.change_rates(hash, self.rates)?;
         all.change_files(hash, &self.files)?;
+        all.change_trackers(hash, &self.named, &self.trackers)?;
         match self.position {
             Some(position) => all.reorder(hash, Move::To(position)),
             None => Ok(()),
@@ -127,10 +142,6 @@ fn refuse(change: &Change) -> Result<(), CallError> {
         Change::PeerLimit(_) => "a limit of the peers of a torrent",
         Change::HonorsSessionLimits(false) => "to except a torrent from the limits of all torrents",
         Change::SequentialFrom(_) => "to download in order from a piece on",
-        Change::TrackersAdded(_)
-        | Change::TrackersRemoved(_)
-        | Change::TrackersReplaced(_)
-        | Change::Trackers(_) => "to change the trackers of a torrent",
         _ => "this change",
     };
     Err(unsupported(what))
@@ -392,7 +403,6 @@ mod tests {
             Change::SequentialFrom(1),
             Change::HonorsSessionLimits(false),
             Change::PeerLimit(3),
-            Change::TrackersAdded(vec!["http://a/".into()]),
         ] {
             let error = read(refused).unwrap_err().to_string();
             assert!(error.ends_with("is not supported yet"), "{error}");

@@ -19,6 +19,7 @@ use crate::files::FilePriority;
 use crate::record::{self, Origin};
 use crate::settings::{AllLimits, Limit};
 use crate::torrents::{Bounds, Status};
+use crate::trackers;
 use crate::view::View;
 
 /// Whether the numbers of a torrent need its metainfo.
@@ -181,16 +182,14 @@ fn detail(view: &View, kept: &Kept<'_>, parts: Parts) -> Detail {
     }
     if parts.contains(Parts::TRACKERS) {
         let now = Instant::now();
-        let trackers = view.trackers().into_iter().enumerate();
-        detail.trackers = trackers
-            .map(|(number, status)| tracker(number, status, now))
-            .collect();
+        let trackers = view.trackers(kept.metainfo).into_iter();
+        detail.trackers = trackers.map(|status| tracker(status, now)).collect();
     }
     let (Some(metainfo), verified) = (kept.metainfo, kept.files) else {
         return detail;
     };
     if parts.contains(Parts::TEXTS) {
-        detail.texts = texts(metainfo, kept.path);
+        detail.texts = texts(view, metainfo, kept.path);
     }
     if parts.contains(Parts::FILES) {
         detail.files = files(view, metainfo, verified);
@@ -207,11 +206,12 @@ fn detail(view: &View, kept: &Kept<'_>, parts: Parts) -> Detail {
     detail
 }
 
-fn texts(metainfo: &Metainfo, path: &Path) -> Texts {
+fn texts(view: &View, metainfo: &Metainfo, path: &Path) -> Texts {
+    let trackers = trackers::of(&view.record, Some(metainfo)).unwrap_or_default();
     let magnet = hawser_magnet::Magnet {
         info_hashes: metainfo.info_hashes(),
         name: Some(metainfo.name.clone()),
-        trackers: metainfo.sources.trackers.concat(),
+        trackers: trackers.concat(),
         web_seeds: metainfo.sources.web_seeds.clone(),
         ..hawser_magnet::Magnet::default()
     };
@@ -272,7 +272,7 @@ fn peer(peer: crate::view::PeerNumbers) -> PeerView {
     }
 }
 
-fn tracker(number: usize, status: TrackerStatus, now: Instant) -> TrackerView {
+fn tracker(status: TrackerStatus, now: Instant) -> TrackerView {
     let unix = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     let unix = unix.map_or(0, |unix| date(unix.as_secs()));
     let seconds = |time: std::time::Duration| date(time.as_secs());
@@ -284,7 +284,7 @@ fn tracker(number: usize, status: TrackerStatus, now: Instant) -> TrackerView {
         (None, None) => None,
     };
     TrackerView {
-        id: number as u64,
+        id: trackers::number(&status.url),
         tier: status.tier as u64,
         announce: status.url,
         is_backup: status.state == TrackerState::Idle,

@@ -32,6 +32,7 @@ fn record(number: u8) -> Record {
                 upload: RateLimit::default(),
             },
             files: files(),
+            trackers: Some(vec![vec!["udp://a.example:1".into()]]),
         },
         rank: 7,
         peers: vec![

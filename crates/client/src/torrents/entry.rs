@@ -94,6 +94,10 @@ pub(super) struct Entry {
     pub must_save: bool,
     /// Whether its task does not know all settings of its record.
     pub must_apply: bool,
+    /// Whether its task is to announce it to its trackers.
+    pub must_reannounce: bool,
+    /// Whether it runs beside the queue, though it is not its turn.
+    pub skips_queue: bool,
     /// Whether it was ordered to be announced, and that is not reported yet.
     pub is_announced: bool,
     /// When its record was last ordered to be saved.
@@ -113,6 +117,8 @@ impl Entry {
             unsaved_since: None,
             must_save: false,
             must_apply: false,
+            must_reannounce: false,
+            skips_queue: false,
             is_announced: false,
             changed: Duration::ZERO,
         }
@@ -138,7 +144,7 @@ impl Entry {
 
     /// Whether it takes a place, of downloads or seeds.
     pub fn takes_place(&self) -> bool {
-        self.runs() || self.activity == Activity::Halting
+        !self.skips_queue && (self.runs() || self.activity == Activity::Halting)
     }
 
     /// Whether its content is being verified.

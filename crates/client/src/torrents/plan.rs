@@ -68,6 +68,7 @@ impl Torrents {
                 && let Some(limit) = entry.reached(&queue, now.elapsed)
             {
                 entry.record.outcome = Some(Outcome::Finished(limit));
+                entry.skips_queue = false;
                 entry.must_save = true;
                 any = true;
             }
@@ -97,9 +98,9 @@ impl Torrents {
                 true => (&mut seeds, self.bounds.all.queue.seeds),
                 false => (&mut downloads, self.bounds.all.queue.downloads),
             };
-            let has_place = !entry.runs() || has_room(*count, bound);
+            let has_place = !entry.takes_place() || has_room(*count, bound);
             if goes_on && has_place {
-                *count += usize::from(entry.runs());
+                *count += usize::from(entry.takes_place());
                 continue;
             }
             if entry.runs() {
@@ -155,7 +156,8 @@ impl Torrents {
                 true => (&mut taken.seeds, bounds.all.queue.seeds),
                 false => (&mut taken.downloads, bounds.all.queue.downloads),
             };
-            if !entry.wants_to_run() || !has_room(*count, bound) {
+            let has_place = entry.skips_queue || has_room(*count, bound);
+            if !entry.wants_to_run() || !has_place {
                 continue;
             }
             match entry.record.origin {
@@ -166,7 +168,7 @@ impl Torrents {
                     entry.begin(Activity::Checking);
                 }
             }
-            *count += 1;
+            *count += usize::from(entry.takes_place());
             orders.push(Order::Run(*info_hash));
         }
     }
@@ -177,11 +179,14 @@ impl Torrents {
             orders.push(Order::LimitAll);
         }
         for info_hash in queue {
-            if let Some(entry) = self.entries.get_mut(info_hash)
-                && std::mem::take(&mut entry.must_apply)
-                && entry.runs()
-            {
+            let Some(entry) = self.entries.get_mut(info_hash) else {
+                continue;
+            };
+            if std::mem::take(&mut entry.must_apply) && entry.runs() {
                 orders.push(Order::Apply(*info_hash));
+            }
+            if std::mem::take(&mut entry.must_reannounce) && entry.runs() {
+                orders.push(Order::Reannounce(*info_hash));
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
 use crate::record::{Outcome, check_labels};
 use crate::settings::{AllLimits, QueueChanges, RateChanges, RateLimits};
+use crate::trackers::{self, TrackerChange};
 
 impl Torrents {
     /// Sets the labels of a torrent.
@@ -104,6 +105,37 @@ impl Torrents {
             }
             entry.to_verify |= entry.runs();
         }
+        Ok(())
+    }
+
+    /// Changes the trackers of a torrent that itself has those `named`, at once if it runs.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`];
+    /// [`CommandError::SameTrackers`], if there is nothing to be added, removed or replaced.
+    pub fn change_trackers(
+        &mut self,
+        info_hash: InfoHash,
+        named: &[Vec<String>],
+        changes: &[TrackerChange],
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        let before = entry.record.settings.trackers.as_deref();
+        let before = before.unwrap_or(named);
+        let after = trackers::changed(before, changes);
+        if after == before {
+            let sets = |change: &TrackerChange| matches!(change, TrackerChange::Set(_));
+            return match changes.iter().all(sets) {
+                true => Ok(()),
+                false => Err(CommandError::SameTrackers(info_hash)),
+            };
+        }
+        if let Some(fault) = trackers::fault(&after, before) {
+            return Err(CommandError::Value(fault));
+        }
+        entry.record.settings.trackers = Some(after);
+        entry.must_save = true;
+        entry.must_apply = true;
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use crate::record::{Dates, SeedLimit, Totals};
 use crate::settings::{
     AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateLimits, Settings,
 };
+use crate::trackers::TrackerChange;
 
 fn hash(number: u8) -> InfoHash {
     InfoHash([number; 20])
@@ -103,6 +104,10 @@ impl Host {
                     assert!(!task.halts && !task.verifies);
                     let settings = torrents.record(hash).expect("a record").settings.clone();
                     assert_ne!(self.obeyed.insert(hash, settings.clone()), Some(settings));
+                }
+                Order::Reannounce(hash) => {
+                    let task = self.tasks.get(&hash).expect("a task to announce");
+                    assert!(!task.halts && !task.verifies);
                 }
                 Order::Run(hash) | Order::Verify(hash) => {
                     let settings = torrents.record(hash).expect("a record").settings.clone();
@@ -577,4 +582,82 @@ fn alternative_limits_follow_their_schedule_and_users_between() {
     };
     assert!(change(&mut torrents, Some(true), wrong).is_err());
     assert_eq!(torrents.all_limits(), before);
+}
+
+#[test]
+fn a_torrent_is_started_beside_the_queue() {
+    let (mut torrents, mut host) = running(
+        bounds(QueueLimits {
+            downloads: Limit::to(1),
+            ..QueueLimits::default()
+        }),
+        4,
+    );
+    let status = |torrents: &Torrents| [0, 1, 2, 3].map(|one| torrents.status(hash(one)).unwrap());
+    let (queued, runs) = (Status::Queued, Status::Checking);
+    assert_eq!(status(&torrents), [runs, queued, queued, queued]);
+    torrents.start_now(hash(2)).unwrap();
+    host.obey(&mut torrents);
+    // It takes no place, and none ends for it.
+    assert_eq!(status(&torrents), [runs, queued, runs, queued]);
+    torrents.stop(hash(0)).unwrap();
+    host.obey(&mut torrents);
+    host.tasks.clear();
+    torrents.on_ended(hash(0), Ok(()), host.now());
+    host.obey(&mut torrents);
+    assert_eq!(status(&torrents), [Status::Stopped, runs, runs, queued]);
+    // Once it was stopped it waits as others do.
+    torrents.stop(hash(2)).unwrap();
+    host.tasks.clear();
+    torrents.on_ended(hash(2), Ok(()), host.now());
+    torrents.start(hash(2)).unwrap();
+    host.obey(&mut torrents);
+    assert_eq!(status(&torrents), [Status::Stopped, runs, queued, queued]);
+}
+
+#[test]
+fn what_runs_is_announced_when_that_is_asked() {
+    let (mut torrents, mut host) = running(
+        bounds(QueueLimits {
+            downloads: Limit::to(1),
+            ..QueueLimits::default()
+        }),
+        2,
+    );
+    for number in [0, 1, 9] {
+        assert_eq!(torrents.reannounce(hash(number)).is_ok(), number < 9);
+    }
+    host.log.clear();
+    host.obey(&mut torrents);
+    assert_eq!(host.log, [Order::Reannounce(hash(0))]);
+    // Once.
+    torrents.set_labels(hash(0), vec!["a".into()]).unwrap();
+    host.log.clear();
+    host.obey(&mut torrents);
+    assert_eq!(host.log, [Order::Save(hash(0))]);
+}
+
+#[test]
+fn other_trackers_are_kept_and_obeyed() {
+    let (mut torrents, mut host) = running(Bounds::default(), 1);
+    let named = [vec!["udp://a:1".to_owned()]];
+    let add = |url: &str| [TrackerChange::Add(vec![url.to_owned()])];
+    let change = |torrents: &mut Torrents, changes: &[TrackerChange]| {
+        torrents.change_trackers(hash(0), &named, changes)
+    };
+    host.log.clear();
+    let same = Err(CommandError::SameTrackers(hash(0)));
+    assert_eq!(change(&mut torrents, &add("udp://a:1")), same);
+    let set = [TrackerChange::Set(named.to_vec())];
+    assert_eq!(change(&mut torrents, &set), Ok(()));
+    let wrong = change(&mut torrents, &add("ftp://b/"));
+    assert!(matches!(&wrong, Err(CommandError::Value(text)) if text.contains("ftp://b/")));
+    host.obey(&mut torrents);
+    assert_eq!(host.log, []);
+    change(&mut torrents, &add("udp://b:1")).unwrap();
+    change(&mut torrents, &add("udp://c:1")).unwrap();
+    host.obey(&mut torrents);
+    assert_eq!(host.log, [Order::Save(hash(0)), Order::Apply(hash(0))]);
+    let kept = host.disk[&hash(0)].settings.trackers.clone().unwrap();
+    assert_eq!(kept.concat(), ["udp://a:1", "udp://b:1", "udp://c:1"]);
 }

@@ -254,3 +254,21 @@ async fn a_port_that_changes_during_an_announce_is_announced_soon() {
     drop(tracker);
     trackers.stop().await;
 }
+
+#[tokio::test]
+async fn other_trackers_are_announced_to_and_those_before_are_left() {
+    let (one, two) = (Local::default(), Local::default());
+    let (_stats, stats) = watch::channel(missing(5));
+    let (sink, _) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let trackers = spawn(&[], MappedPort::default(), stats, sink, &stop);
+    let peers = || [&one, &two].map(|it| it.monitor.counters().peers);
+    trackers.set(vec![vec![one.http[0].clone()]]);
+    until_true(|| peers() == [1, 0]).await;
+    trackers.set(vec![vec![two.udp[0].clone()]]);
+    until_true(|| peers() == [0, 1]).await;
+    let status = trackers.status().borrow().clone();
+    assert_eq!((&status[0].url, status.len()), (&two.udp[0], 1));
+    trackers.stop().await;
+    assert_eq!(peers(), [0, 0]);
+}

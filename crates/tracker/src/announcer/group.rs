@@ -28,6 +28,13 @@ impl Group {
         }
     }
 
+    /// Is asked when the other was to be.
+    pub fn take_times(&mut self, other: &Self) {
+        self.next = other.next;
+        self.answered = other.answered;
+        self.min_interval = other.min_interval;
+    }
+
     /// All trackers, in the order in which they are asked.
     pub fn members(&self) -> impl Iterator<Item = usize> {
         self.tiers.iter().flatten().copied()

@@ -277,8 +277,70 @@ fn urls_that_cannot_be_asked_are_left_out() {
     assert_eq!(none.announcer.next_due(), None);
 }
 
+fn tiers(tiers: &[&[&str]]) -> Vec<Vec<String>> {
+    let owned = |tier: &&[&str]| tier.iter().map(|url| (*url).to_owned()).collect();
+    tiers.iter().map(owned).collect()
+}
+
+#[test]
+fn other_trackers_are_told_and_those_that_stay_are_not_pressed() {
+    let options = AnnounceOptions {
+        all_tiers: true,
+        ..AnnounceOptions::default()
+    };
+    let mut world = World::new(&[&[A]], options);
+    let (id, ..) = world.one();
+    world.answer(id, 30);
+    world
+        .announcer
+        .set_trackers(&tiers(&[&[A], &[B]]), world.now);
+    let (in_flight, url, event) = world.one();
+    assert_eq!((url.as_str(), event), (B, Event::Started));
+    // It is told once it has answered: what it is sent later must not arrive before.
+    world.announcer.set_trackers(&tiers(&[&[C, A]]), world.now);
+    assert!(world.all().is_empty());
+    let status = world.announcer.status();
+    let states: Vec<_> = status.iter().map(|it| (&*it.url, it.state)).collect();
+    let expected = [(C, TrackerState::Idle), (A, TrackerState::Working)];
+    assert_eq!(states, expected);
+    world.answer(in_flight, 30);
+    let (stop, url, event) = world.one();
+    assert_eq!((url.as_str(), event), (B, Event::Stopped));
+    // The torrent has it again before it has answered.
+    world.announcer.set_trackers(&tiers(&[&[B]]), world.now);
+    let (other, url, event) = world.one();
+    assert_eq!((url.as_str(), event), (A, Event::Stopped));
+    world.answer(stop, 30);
+    let (id, url, event) = world.one();
+    assert_eq!((url.as_str(), event), (B, Event::Started));
+    world.answer(id, 30);
+    world.fail(other, failed());
+    world.announcer.set_trackers(&tiers(&[&[B]]), world.now);
+    assert_eq!(world.wait(), MINUTE * 30);
+    world.announcer.set_trackers(&[], world.now);
+    assert_eq!(world.one().2, Event::Stopped);
+    world.announcer.stop(world.now);
+    assert_eq!(world.one().2, Event::Stopped);
+}
+
+#[test]
+fn trackers_that_are_not_those_of_the_torrent_any_more_are_bounded() {
+    let mut world = World::new(&[&[A]], AnnounceOptions::default());
+    for round in 0..2 * MAX_TRACKERS {
+        world.all();
+        let next = tiers(&[&[&format!("http://a/{round}")]]);
+        world.announcer.set_trackers(&next, world.now);
+        assert_eq!(world.announcer.status().len(), 1);
+    }
+    assert_eq!(world.announcer.trackers.len(), 1 + MAX_TRACKERS);
+}
+
+/// Lists of trackers to change to.
+const LISTS: [&[&[&str]]; 5] = [&[&[A, B], &[C]], &[&[A], &[B, C]], &[&[C]], &[&[B, A]], &[]];
+
 #[derive(Debug, Clone)]
 enum Step {
+    Trackers(usize),
     Wait(u16),
     ToDue,
     Answer(usize, u16, u16),
@@ -296,6 +358,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         6 => (0usize..4, any::<u16>(), any::<u16>()).prop_map(|(a, b, c)| Step::Answer(a, b, c)),
         4 => (0usize..4, any::<u8>()).prop_map(|(a, b)| Step::Fail(a, b)),
         2 => (any::<bool>(), 0u8..20).prop_map(|(a, b)| Step::Stats(a, b)),
+        1 => (0..LISTS.len()).prop_map(Step::Trackers),
         1 => Just(Step::Completed),
         1 => Just(Step::Refresh),
         1 => Just(Step::Stop),
@@ -308,13 +371,19 @@ proptest! {
         steps in proptest::collection::vec(any_step(), 1..150), all_tiers: bool, stops: bool,
     ) {
         let options = AnnounceOptions { all_tiers, ..AnnounceOptions::default() };
-        let mut world = World::new(&[&[A, B], &[C]], options);
+        let mut list = LISTS[0];
+        let (mut world, mut is_changed) = (World::new(list, options), false);
         let mut open: Vec<(AnnounceId, String, Event)> = Vec::new();
         let mut stopped = false;
         // When a tracker was last asked without an event.
         let mut regular: HashMap<String, Instant> = HashMap::new();
         for step in steps {
             match step {
+                Step::Trackers(at) if !stopped => {
+                    world.announcer.set_trackers(&tiers(LISTS[at]), world.now);
+                    (list, is_changed) = (LISTS[at], true);
+                }
+                Step::Trackers(_) => {}
                 Step::Wait(seconds) => world.now += Duration::from_secs(seconds.into()),
                 Step::ToDue => {
                     if let Some(due) = world.announcer.next_due() {
@@ -361,7 +430,8 @@ proptest! {
             }
             let orders = world.all();
             for (_, url, event) in &orders {
-                prop_assert_eq!(*event == Event::Stopped, stopped);
+                let is_listed = list.concat().contains(&&**url);
+                prop_assert_eq!(*event == Event::Stopped, stopped || !is_listed);
                 if *event == Event::None {
                     let before = regular.insert(url.clone(), world.now);
                     let least = Duration::from_secs(15);
@@ -369,13 +439,17 @@ proptest! {
                 }
             }
             open.extend(orders);
-            if !stopped {
+            for (_, url, event) in &open {
+                let same = open.iter().filter(|it| it.1 == *url).count();
+                prop_assert!(same == 1 || stopped, "{} {:?}", url, event);
+            }
+            if !stopped && !is_changed {
                 prop_assert!(open.len() <= 1 + usize::from(all_tiers));
             }
             // What was due is ordered: the next is in the future.
             let due = world.announcer.next_due();
             prop_assert!(due.is_none_or(|due| due > world.now), "due {:?}", due);
-            prop_assert!(stopped || due.is_some() || !open.is_empty());
+            prop_assert!(stopped || list.is_empty() || due.is_some() || !open.is_empty());
             let next = world.announcer.status().into_iter().filter_map(|status| status.next).min();
             prop_assert_eq!(next, due);
         }

@@ -41,8 +41,8 @@ pub(super) struct Tracker {
     pub known_since: Option<Instant>,
     /// Whether it knows the client as a leecher.
     leecher: bool,
-    /// Whether `stopped` is to be sent.
-    pub to_stop: bool,
+    /// Since when `stopped` is to be sent.
+    pub to_stop: Option<Instant>,
     pub tracker_id: Option<Vec<u8>>,
     pub interval: Duration,
     pub min_interval: Duration,
@@ -111,6 +111,13 @@ pub struct TrackerStatus {
     pub next: Option<Instant>,
 }
 
+impl TrackerStatus {
+    /// A tracker that is not asked, as its torrent does not run.
+    pub fn idle(url: &str, tier: usize) -> Self {
+        Tracker::new(url.to_owned(), tier).status(None)
+    }
+}
+
 impl Tracker {
     pub fn new(url: String, tier: usize) -> Self {
         Self {
@@ -123,7 +130,7 @@ impl Tracker {
             flight: None,
             known_since: None,
             leecher: false,
-            to_stop: false,
+            to_stop: None,
             tracker_id: None,
             interval: DEFAULT_INTERVAL,
             min_interval: DEFAULT_MIN_INTERVAL,
@@ -131,6 +138,38 @@ impl Tracker {
             pause: None,
             shown: Shown::default(),
         }
+    }
+
+    /// Whether it may know of the client.
+    pub fn may_know(&self) -> bool {
+        self.known_since.is_some() || self.flight.is_some()
+    }
+
+    /// The torrent has it no longer: with `stopped` to be sent, once no other announce is under way. `None` if
+    /// it knows nothing of the client.
+    pub fn removed(mut self, now: Instant) -> Option<Self> {
+        let is_leaving = |flight: &Flight| flight.event == Event::Stopped;
+        if !self.flight.as_ref().is_some_and(is_leaving) && self.may_know() {
+            self.to_stop.get_or_insert(now);
+        }
+        (self.to_stop.is_some() || self.flight.is_some()).then_some(self)
+    }
+
+    /// The torrent has it, in this tier, as it had before.
+    pub fn listed_again(mut self, tier: usize) -> Self {
+        self.to_stop = None;
+        self.tier = tier;
+        self
+    }
+
+    /// Since when `stopped` is due: not while another announce is under way, which might be the later one to arrive.
+    pub fn stop_due(&self) -> Option<Instant> {
+        self.to_stop.filter(|_| self.flight.is_none())
+    }
+
+    /// Whether `stopped` is due, which is sent now.
+    pub fn take_stop(&mut self) -> bool {
+        self.stop_due().is_some() && self.to_stop.take().is_some()
     }
 
     /// When it may be asked; `None` if never.

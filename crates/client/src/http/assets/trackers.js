@@ -18,7 +18,7 @@ function item(tracker) {
 
 export function trackers(hash) {
   const body = h("tbody", {});
-  const empty = h("p", { class: "empty" }, "No trackers are asked; they are while it runs, if it names any.");
+  const empty = h("p", { class: "empty" }, "It has no trackers.");
   let shown = "";
   const load = async () => {
     const { trackers: all } = await api("GET", `torrents/${hash}`);

@@ -119,3 +119,94 @@ async fn what_is_verified_of_each_file_is_told_of_one_that_does_not_run() {
     let (_, pieces) = rpc.api.json(&format!("{one}/pieces"), &Value::Null).await;
     assert_eq!(pieces["verified"], shown["pieces"]);
 }
+
+/// The URLs and tiers of trackers as they are shown.
+fn listed(trackers: &Value, url: &str) -> Vec<(String, u64)> {
+    let trackers = trackers.as_array().unwrap().iter();
+    let pair = |it: &Value| (it[url].as_str().unwrap().to_owned(), it["tier"].as_u64());
+    trackers
+        .map(|it| (pair(it).0, pair(it).1.unwrap()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trackers_are_added_replaced_removed_and_listed() {
+    let rpc = Rpc::start().await;
+    let hash = rpc.add(&content(&rpc)).await;
+    let set = async |change: Value| {
+        let mut arguments = json!({"ids": [1]});
+        let change = change.as_object().unwrap().clone();
+        arguments.as_object_mut().unwrap().extend(change);
+        rpc.call("torrent-set", arguments).await["result"].clone()
+    };
+    let shown = async || {
+        rpc.fields(&["trackers", "trackerList", "trackerStats"])
+            .await
+    };
+    let [one, two, three] =
+        ["one", "two", "three"].map(|host| format!("http://{host}.example/announce"));
+    let trackers = shown().await["trackers"].clone();
+    assert_eq!(listed(&trackers, "announce"), [(one.clone(), 0)]);
+
+    assert_eq!(set(json!({"trackerAdd": [two, one]})).await, "success");
+    assert_eq!(
+        set(json!({"trackerAdd": [two]})).await,
+        "error setting announce list"
+    );
+    let before = shown().await;
+    assert_eq!(before["trackerList"], format!("{one}\n\n{two}\n"));
+    assert_eq!(
+        listed(&before["trackerStats"], "announce"),
+        [(one.clone(), 0), (two.clone(), 1)]
+    );
+    let ids = [0, 1].map(|at| before["trackers"][at]["id"].clone());
+    // Ids stay those of their trackers, whatever was changed before.
+    assert_eq!(set(json!({"trackerRemove": [ids[0]]})).await, "success");
+    assert_eq!(
+        set(json!({"tracker_replace": [ids[1], three]})).await,
+        "success"
+    );
+    assert_eq!(shown().await["trackerList"], format!("{three}\n"));
+    let nobody = json!({"trackerRemove": [ids[1]]});
+    assert_eq!(set(nobody).await, "error setting announce list");
+    let wrong = set(json!({"trackerAdd": ["ftp://four.example/"]})).await;
+    assert!(
+        wrong.as_str().unwrap().contains("ftp://four.example/"),
+        "{wrong}"
+    );
+
+    // The other form of the protocol.
+    let params = json!({"ids": [1], "tracker_list": format!("{two}\n{one}\n\n\n{three}")});
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "torrent_set", "params": params});
+    let (status, _, answer) = rpc.api.rpc(&rpc.session, &body).await;
+    assert_eq!((status, answer.contains("error")), (200, false), "{answer}");
+    let all = [(two.clone(), 0), (one.clone(), 0), (three.clone(), 1)];
+    let shown = rpc.fields(&["trackers", "magnetLink"]).await;
+    assert_eq!(listed(&shown["trackers"], "announce"), all);
+    let link = shown["magnetLink"].as_str().unwrap();
+    assert!(link.contains("three.example"), "{link}");
+
+    // The API shows the same, and sets all.
+    let path = format!("/api/v1/torrents/{hash}");
+    let (_, detail) = rpc.api.json(&format!("GET {path}"), &Value::Null).await;
+    assert_eq!(listed(&detail["trackers"], "url"), all);
+    let change = json!({"trackers": [[one], [], [three, one]]});
+    let (status, _) = rpc.api.json(&format!("PATCH {path}"), &change).await;
+    let kept = rpc.wait(&hash, |_| true).await.record.settings.trackers;
+    assert_eq!((status, kept), (200, Some(vec![vec![one], vec![three]])));
+    let wrong = json!({"trackers": [["no URL"]]});
+    let (status, _) = rpc.api.json(&format!("PATCH {path}"), &wrong).await;
+    assert_eq!(status, 400);
+
+    for method in ["torrent-reannounce", "torrent-start-now"] {
+        rpc.works(method, json!({"ids": [1]})).await;
+    }
+    rpc.wait(&hash, |view| view.status == Status::Seeding).await;
+    for call in ["announce", "start-now"] {
+        let (status, _) = rpc
+            .api
+            .json(&format!("POST {path}/{call}"), &Value::Null)
+            .await;
+        assert_eq!(status, 200);
+    }
+}
