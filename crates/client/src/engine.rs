@@ -1,21 +1,27 @@
 //! What all torrents share: sockets, how peers are found, and how a record becomes options.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hawser_discovery::PeerFinder;
-use hawser_torrent::{DownloadOptions, FileOptions, Network, SeedLimits, SelectBy, Session};
+use hawser_torrent::{
+    DownloadOptions, FileOptions, Network, OuterLimits, RateGroup, SeedLimits, SelectBy, Session,
+};
 use tokio::sync::watch;
 
 use crate::completion;
 use crate::error::RunError;
+use crate::groups::Groups;
 use crate::port_mapping::PortMapping;
 use crate::settings::{RateLimits, Settings};
 
 /// What all torrents of a host share.
 pub struct Engine {
     pub(crate) session: Session,
+    /// The bandwidth groups by name. The lock is held for single calls.
+    groups: Mutex<BTreeMap<String, RateGroup>>,
     /// For magnet links, whose metadata is fetched over connections that this side opens.
     pub(crate) network: Network,
     /// How peers are found.
@@ -35,6 +41,7 @@ impl Engine {
     pub fn new(network: Network, finder: PeerFinder) -> Self {
         Self {
             session: Session::new(network.clone()),
+            groups: Mutex::default(),
             network,
             // As programs for Transmission expect of the trackers that they add, each in a tier of its own.
             finder: finder.with_all_tiers(),
@@ -79,6 +86,26 @@ impl Engine {
     /// Sets how fast all torrents together send and receive, from now on.
     pub(crate) fn set_limits(&self, limits: RateLimits) {
         self.session.set_limits(limits.into());
+    }
+
+    /// Sets which bandwidth groups there are, and how fast the torrents of each together send and receive, from
+    /// now on.
+    pub(crate) fn set_groups(&self, wanted: &Groups) {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.retain(|name, _| wanted.contains_key(name));
+        for (name, limits) in wanted {
+            let group = groups.entry(name.clone()).or_default();
+            group.set(limits.rates.into(), limits.is_exempt);
+        }
+    }
+
+    /// Which limits those of a torrent with these settings are within.
+    pub(crate) fn outer_limits(&self, settings: &Settings) -> OuterLimits {
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        OuterLimits {
+            group: groups.get(&settings.group).cloned(),
+            is_exempt: settings.is_exempt,
+        }
     }
 
     /// The options of a torrent with `count` files, padding included, that runs with these settings. What is

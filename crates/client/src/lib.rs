@@ -25,6 +25,7 @@ mod error;
 mod event;
 mod fetch;
 mod files;
+mod groups;
 mod history;
 pub mod http;
 mod metainfo;
@@ -54,6 +55,9 @@ pub use self::error::{ClientError, RunError};
 pub use self::fetch::{FETCH_TIMEOUT, FetchError, fetch_torrent, is_url};
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
+};
+pub use self::groups::{
+    GroupChanges, GroupLimits, Groups, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange,
 };
 pub use self::history::{MAX_SAMPLES, Sample};
 pub use self::peers::{Hop, PathView, PeerView};

@@ -378,7 +378,10 @@ impl Owner {
                         outcome = outcome.and(Err(error));
                     }
                 }
-                Order::LimitAll => self.engine.set_limits(self.torrents.rates_in_force()),
+                Order::LimitAll => {
+                    self.engine.set_limits(self.torrents.rates_in_force());
+                    self.engine.set_groups(&self.torrents.all_limits().groups);
+                }
                 Order::Apply(info_hash) => self.apply(info_hash),
                 Order::Reannounce(info_hash) => {
                     if let Some(running) = self.running.get(&info_hash) {
@@ -409,7 +412,7 @@ impl Owner {
     }
 
     async fn save_limits(&self) -> Result<(), String> {
-        let (state, limits) = (Arc::clone(&self.state), self.torrents.all_limits());
+        let (state, limits) = (Arc::clone(&self.state), self.torrents.all_limits().clone());
         blocking(move || {
             state
                 .save_limits(&limits)

@@ -1,7 +1,7 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
 //! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of peers,
-//! renaming, cookies for URLs, groups. A value that changes nothing is
+//! renaming, cookies for URLs. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
 mod change;
@@ -368,11 +368,18 @@ impl Calls for Rpc<'_> {
     }
 
     fn groups(&self) -> Vec<GroupView> {
-        Vec::new()
+        let bounds = self.runtime.block_on(self.client.bounds());
+        let groups = bounds.unwrap_or_default().all.groups;
+        groups.into_iter().map(show::group).collect()
     }
 
-    fn set_group(&mut self, _: GroupChange) -> Result<(), CallError> {
-        Err(unsupported("a bandwidth group"))
+    fn set_group(&mut self, change: GroupChange) -> Result<(), CallError> {
+        let changes = change::group(&change);
+        let changed = self
+            .client
+            .change(move |all| all.change_group(&change.name, changes));
+        let changed = self.runtime.block_on(changed);
+        changed.map_err(|error| failed(&error))
     }
 
     fn close(&mut self) -> Result<(), CallError> {

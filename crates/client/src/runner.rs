@@ -172,6 +172,7 @@ impl Job {
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, peers, options);
         let download = download.map_err(|error| error.to_string())?;
+        download.set_outer_limits(&self.engine.outer_limits(&begun));
         tokio::select! {
             () = self.follow(&download, finding, &nodes) => {}
             () = self.stop.cancelled() => {}
@@ -257,6 +258,7 @@ impl Job {
             let read = windows.borrow_and_update().latest();
             // The engine has no window in a file that it does not fetch.
             let read = read.filter(|read| wanted.files.wish(read.file).is_wanted);
+            let outer = self.engine.outer_limits(&wanted);
             // Files first: what is not wanted any more must not be fetched faster before that is known.
             if wanted.files != files || read != window {
                 let selection = wanted.files.selection(count).with_window(read);
@@ -278,6 +280,7 @@ impl Job {
                     }
                 }
             }
+            download.set_outer_limits(&outer);
             download.set_limits(wanted.rates.into());
         }
         std::future::pending().await

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
+use crate::groups::Groups;
 use crate::trackers::Tiers;
 
 /// The rate of a limit that was never set, in bit/s: 100 kB/s, as of Transmission.
@@ -204,7 +205,7 @@ impl QueueChanges {
 }
 
 /// What users set for all torrents together, and is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllLimits {
     /// How fast they send and receive.
     pub rates: RateLimits,
@@ -212,6 +213,8 @@ pub struct AllLimits {
     pub queue: QueueLimits,
     /// How fast they send and receive at other times.
     pub alternative: AlternativeLimits,
+    /// Those of some of them together.
+    pub groups: Groups,
 }
 
 impl AllLimits {
@@ -254,6 +257,12 @@ pub struct Settings {
     /// Its trackers; `None` for those that it names.
     #[serde(default)]
     pub trackers: Option<Tiers>,
+    /// The bandwidth group that it is in; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Whether neither the limits of its group nor those of all torrents hold for it.
+    #[serde(default)]
+    pub is_exempt: bool,
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 
 mod entries;
 mod entry;
+mod groups;
 mod plan;
 mod queue;
 mod settings;
@@ -54,7 +55,7 @@ const MAX_REMOVED: usize = 1000;
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How many torrents run at once, when seeding ends, and how fast all together send and receive.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Bounds {
     /// Most torrents that begin while others are verified, at least 1: verifying reads all of a torrent.
     pub checks: usize,
@@ -203,6 +204,7 @@ impl Torrents {
                 torrents.insert(record, false);
             }
         }
+        torrents.add_groups();
         torrents
     }
 
@@ -512,7 +514,7 @@ impl Torrents {
 
     /// How many torrents run at once, when seeding ends, and how fast all send and receive.
     pub fn bounds(&self) -> Bounds {
-        self.bounds
+        self.bounds.clone()
     }
 
     /// The numbers of the torrents that were removed since this time, the latest thousand.

@@ -21,7 +21,7 @@ use crate::network::Network;
 use crate::options::DownloadOptions;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
-use crate::rate::{RateLimits, Rates};
+use crate::rate::{OuterLimits, RateLimits, Rates};
 use crate::recording::Recording;
 use crate::selection::Selection;
 use crate::source::{Found, FoundPeers};
@@ -119,6 +119,11 @@ impl Download {
     /// Sets how fast it sends and receives, from now on: at first as its options say.
     pub fn set_limits(&self, limits: RateLimits) {
         self.rates.set(limits);
+    }
+
+    /// Sets which limits its own are within, from now on: at first those of its session, if it has one.
+    pub fn set_outer_limits(&self, limits: &OuterLimits) {
+        self.rates.set_outer(limits);
     }
 
     /// Gives it peers while it runs. They are ignored unless its options say that peers are found.

@@ -1,9 +1,11 @@
 //! Limits of the rates at which blocks are sent and received.
 //!
-//! A limit has two levels: one for a torrent, and around it one for all torrents of a
-//! [`Session`](crate::Session). Each is a token bucket ([`bucket`]) and a queue ([`turns`]): at the
-//! level of a torrent its peers take turns, at that of a session the torrents do. One that has the
-//! turn of its torrent waits for that of the session, then sends or receives at once.
+//! A limit has up to three levels: one for a torrent, around it one for its [group](RateGroup), if it
+//! is in one, and around that one for all torrents of a [`Session`](crate::Session). Each is a token
+//! bucket ([`bucket`]) and a queue ([`turns`]): at the level of a torrent its peers take turns, at the
+//! others the torrents do. One that has the turn of its torrent waits for that of the group, then for
+//! that of the session, then sends or receives at once. A torrent may be [exempt](OuterLimits) from
+//! the outer levels, and a group from that of the session.
 //!
 //! - *Sending*: a connection waits for its turn before it takes requests from its queue, so that
 //!   what the peer cancels meanwhile is not sent.
@@ -16,6 +18,7 @@
 //! nothing is counted and nothing locked.
 
 mod bucket;
+mod group;
 mod level;
 #[cfg(test)]
 mod tests;
@@ -24,6 +27,8 @@ mod turns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use self::group::{Direction, Outer};
+pub use self::group::{OuterLimits, RateGroup};
 use self::level::{Level, Turn};
 use crate::wire::BLOCK;
 
@@ -50,18 +55,20 @@ pub(crate) struct Rates {
 #[derive(Debug)]
 pub(crate) struct Limiter {
     /// Peers take turns, each known by the key of its certificate.
-    own: Level<[u8; 32]>,
+    own: Arc<Level<[u8; 32]>>,
     /// Torrents take turns.
     of_session: Arc<Level<u64>>,
+    /// Which outer levels hold.
+    outer: Outer,
     /// The number of this torrent.
     torrent: u64,
 }
 
 /// The right to send or receive some bytes at once. Dropping it gives the turn up.
 #[derive(Debug)]
-pub(crate) struct Permit<'a> {
-    own: Turn<'a, [u8; 32]>,
-    of_session: Option<Turn<'a, u64>>,
+pub(crate) struct Permit {
+    own: Turn<[u8; 32]>,
+    outer: [Option<Turn<u64>>; 2],
 }
 
 /// The limits of a session, which those of its torrents are within.
@@ -91,8 +98,8 @@ impl Rates {
     /// The limits of a torrent, within those of its session.
     pub fn new(limits: RateLimits, session: SessionRates) -> Self {
         Self {
-            up: Limiter::new(limits.upload, session.up),
-            down: Limiter::new(limits.download, session.down),
+            up: Limiter::new(limits.upload, session.up, Direction::Up),
+            down: Limiter::new(limits.download, session.down, Direction::Down),
         }
     }
 
@@ -101,22 +108,29 @@ impl Rates {
         self.up.own.set_rate(limits.upload);
         self.down.own.set_rate(limits.download);
     }
+
+    /// Sets the limits that those of the torrent are within, also for what waits for a turn.
+    pub fn set_outer(&self, limits: &OuterLimits) {
+        self.up.outer.set(limits);
+        self.down.outer.set(limits);
+    }
 }
 
 impl Limiter {
-    fn new(rate: Option<u64>, of_session: Arc<Level<u64>>) -> Self {
+    fn new(rate: Option<u64>, of_session: Arc<Level<u64>>, direction: Direction) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            own: Level::new(rate),
+            own: Arc::new(Level::new(rate)),
             of_session,
+            outer: Outer::new(direction),
             torrent: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
 
-    /// The lower of both limits in bytes per second; `None` without a limit.
+    /// The lowest of the limits in bytes per second; `None` without a limit.
     pub fn rate(&self) -> Option<u64> {
-        let both = [self.own.rate(), self.of_session.rate()];
-        both.into_iter().flatten().min()
+        let all = [self.own.rate(), self.outer.rate(&self.of_session)];
+        all.into_iter().flatten().min()
     }
 
     /// Whether there is a limit.
@@ -126,14 +140,11 @@ impl Limiter {
 
     /// Waits for the turn of a connection to the peer with this key. To be called where there is a
     /// [limit](Self::is_limited).
-    pub async fn acquire(&self, peer: [u8; 32]) -> Permit<'_> {
-        // Where the session alone is limited, peers take turns too.
+    pub async fn acquire(&self, peer: [u8; 32]) -> Permit {
+        // Where an outer level alone is limited, peers take turns too.
         let own = self.own.turn(peer).await;
-        let of_session = match self.of_session.rate() {
-            Some(_) => Some(self.of_session.turn(self.torrent).await),
-            None => None,
-        };
-        Permit { own, of_session }
+        let outer = self.outer.turns(&self.of_session, self.torrent).await;
+        Permit { own, outer }
     }
 
     /// Bytes to send in one turn: a block at least.
@@ -144,11 +155,11 @@ impl Limiter {
     }
 }
 
-impl Permit<'_> {
+impl Permit {
     /// `bytes` are sent or received.
     pub fn spend(self, bytes: u64) {
         self.own.spend(bytes);
-        if let Some(turn) = self.of_session {
+        for turn in self.outer.into_iter().flatten() {
             turn.spend(bytes);
         }
     }

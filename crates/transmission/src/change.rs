@@ -210,7 +210,8 @@ pub enum Transport {
     Utp,
 }
 
-/// A change to a bandwidth group. What is `None` stays, or is off in a new group.
+/// A change to a bandwidth group, which is made if it is not there. What is `None` stays; a new group has no
+/// limits, and honors those of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupChange {
     /// Its name, not empty.

@@ -1,6 +1,7 @@
 //! Bodies of requests and answers of the API. The command line reads and writes the same types.
 
 mod alternative;
+mod groups;
 mod look;
 
 use data_encoding::BASE64;
@@ -14,6 +15,7 @@ use crate::settings::RateChange;
 use crate::view::View;
 
 pub use self::alternative::{AlternativeChange, AlternativeRates, Day, Schedule, ScheduleChange};
+pub use self::groups::{Group, GroupChange};
 pub use self::look::{
     Changes, FullPeer, Hop, PeerFlags, PeerPath, Peers, Pieces, RatesOverTime, Session, SignIn,
 };
@@ -103,7 +105,7 @@ pub struct Traffic {
 }
 
 /// When the seeding of a torrent ends, and how fast it sends and receives.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Limits {
     /// At this ratio of bytes sent to bytes of content.
     pub ratio: Limit,
@@ -113,6 +115,12 @@ pub struct Limits {
     pub download_rate: RateLimit,
     /// Most bits of blocks that it sends a second.
     pub upload_rate: RateLimit,
+    /// The bandwidth group that it is in: the limits of that hold, too.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Whether neither the limits of its group nor those of all torrents hold for it.
+    #[serde(default)]
+    pub exempt: bool,
 }
 
 /// A limit of a rate: bit/s, or `"unlimited"`. Less than 8 count as 8.
@@ -363,6 +371,12 @@ pub struct TorrentChange {
     /// Most bits of blocks that it sends a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_rate: Option<RateLimit>,
+    /// Its bandwidth group, which is made if it is not there; empty for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Whether neither the limits of its group nor those of all torrents hold for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exempt: Option<bool>,
     /// What is wanted of files, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
@@ -427,6 +441,8 @@ pub struct About {
     pub upload_rate: RateLimit,
     /// The limits of rates that hold in place of these two at times.
     pub alternative: AlternativeRates,
+    /// The bandwidth groups.
+    pub groups: Vec<Group>,
 }
 
 /// A mapping of the port of IP peers.
@@ -483,6 +499,9 @@ pub struct DaemonChange {
     /// The limits of rates that hold in place of these two at times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<AlternativeChange>,
+    /// Changes to bandwidth groups, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupChange>,
 }
 
 impl From<&View> for Torrent {
@@ -523,6 +542,8 @@ impl From<&View> for Torrent {
                 seconds: record.settings.seeding.time.into(),
                 download_rate: record.settings.rates.download.in_force().into(),
                 upload_rate: record.settings.rates.upload.in_force().into(),
+                group: Some(record.settings.group.clone()).filter(|name| !name.is_empty()),
+                exempt: record.settings.is_exempt,
             },
             added: record.dates.added,
             completed: record.dates.completed,

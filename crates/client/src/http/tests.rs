@@ -192,7 +192,7 @@ async fn torrents_are_added_shown_changed_and_removed() {
     assert_eq!(
         changed["limits"],
         json!({"ratio": 1.5, "seconds": "unlimited", "download_rate": "unlimited",
-            "upload_rate": "unlimited"})
+            "upload_rate": "unlimited", "group": null, "exempt": false})
     );
     let (_, about) = api.json("GET /api/v1/daemon", &Value::Null).await;
     assert_eq!(about["torrents"], 1);
@@ -479,8 +479,53 @@ async fn transmissions_rpc_is_answered() {
     );
     let all_rates = api.client.bounds().await.unwrap().all.rates;
     assert_eq!(all_rates.download.in_force(), Some(8_000));
-    let refused =
-        json!({"method": "torrent-set", "arguments": {"ids": [1], "honorsSessionLimits": false}});
+    let group = json!({"name": "slow", "speed-limit-down": 6, "speed-limit-down-enabled": true});
+    for (method, arguments) in [
+        ("group-set", group),
+        (
+            "group-set",
+            json!({"name": "slow", "honorsSessionLimits": false}),
+        ),
+        (
+            "torrent-set",
+            json!({"ids": [1], "group": "slow", "honorsSessionLimits": false}),
+        ),
+    ] {
+        let set = json!({"method": method, "arguments": arguments});
+        assert_eq!(call(set).await["result"], "success");
+    }
+    let groups = call(json!({"method": "group-get", "arguments": {"group": ["slow"]}})).await;
+    assert_eq!(
+        groups["arguments"]["group"],
+        json!([{"name": "slow", "honorsSessionLimits": false, "speed-limit-down": 6,
+            "speed-limit-down-enabled": true, "speed-limit-up": 100, "speed-limit-up-enabled": false}])
+    );
+    let fields = json!({"ids": [1], "fields": ["group", "honorsSessionLimits"]});
+    let shown = call(json!({"method": "torrent-get", "arguments": fields})).await;
+    assert_eq!(
+        shown["arguments"]["torrents"][0],
+        json!({"group": "slow", "honorsSessionLimits": false})
+    );
+    let change =
+        json!({"groups": [{"name": "slow", "download_rate": "unlimited", "exempt": false}]});
+    let (status, about) = api.json("PATCH /api/v1/daemon", &change).await;
+    assert_eq!(
+        (status, &about["groups"]),
+        (
+            200,
+            &json!([{"name": "slow", "download_rate": "unlimited", "upload_rate": "unlimited",
+            "exempt": false}])
+        )
+    );
+    let change = json!({"group": "", "exempt": false});
+    assert_eq!(api.json(&format!("PATCH {one}"), &change).await.0, 200);
+    let detail = api.json(&format!("GET {one}"), &Value::Null).await.1;
+    let limits = &detail["torrent"]["limits"];
+    assert_eq!(
+        (&limits["group"], &limits["exempt"]),
+        (&Value::Null, &json!(false))
+    );
+    let refused = json!({"method": "torrent-set", "arguments": {"ids": [1], "peer-limit": 7}});
     let refused = call(refused).await;
     assert!(
         refused["result"]

@@ -23,6 +23,7 @@ use crate::client::Source;
 use crate::error::ClientError;
 use crate::fetch::FetchError;
 use crate::files::FileChanges;
+use crate::groups::OuterChange;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
@@ -338,6 +339,11 @@ fn apply(
         upload: body::RateLimit::change(change.upload_rate),
     };
     all.change_rates(hash, rates)?;
+    let outer = OuterChange {
+        group: change.group,
+        is_exempt: change.exempt,
+    };
+    all.change_outer(hash, outer)?;
     all.change_files(hash, files)?;
     if let Some(position) = change.position {
         all.reorder(hash, Move::To(position as usize))?;
@@ -470,7 +476,7 @@ pub(super) async fn about(
     described(&daemon).await
 }
 
-/// Change the daemon: limits of rates of all torrents together
+/// Change the daemon: limits of rates of all torrents together, and of groups of them
 #[utoipa::path(
     patch, path = "/daemon", operation_id = "change_daemon", request_body = DaemonChange,
     responses((status = 200, description = "The daemon", body = About), Refused, ReadsBody,
@@ -489,6 +495,9 @@ pub(super) async fn change_daemon(
     let alternative = change.alternative.unwrap_or_default().into();
     let changed = daemon.inner.client.change(move |all| {
         all.change_alternative(alternative)?;
+        for group in &change.groups {
+            all.change_group(&group.name, group.into())?;
+        }
         all.change_all_rates(rates);
         Ok(())
     });
@@ -514,6 +523,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         download_rate: rates.download.in_force().into(),
         upload_rate: rates.upload.in_force().into(),
         alternative: all.alternative.into(),
+        groups: all.groups.iter().map(Into::into).collect(),
     };
     Ok(json(StatusCode::OK, &about))
 }

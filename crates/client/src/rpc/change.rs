@@ -1,13 +1,16 @@
 //! What calls change, as far as hawser can.
 
 use hawser_torrent::InfoHash;
-use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionView, Setting};
+use hawser_transmission::{
+    CallError, Change, Files, GroupChange, Priority, SeedMode, SessionView, Setting,
+};
 
 use super::unsupported;
 use crate::alternative::{AlternativeChanges, ScheduleChanges};
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
-use crate::settings::{QueueChanges, RateChanges, RateLimit};
+use crate::groups::{GroupChanges, OuterChange};
+use crate::settings::{QueueChanges, RateChange, RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers::{Tiers, TrackerChange};
 
@@ -20,6 +23,7 @@ pub(super) struct Changes {
     pub labels: Option<Vec<String>>,
     pub limits: SeedChoice,
     pub rates: RateChanges,
+    pub outer: OuterChange,
     pub files: FileChanges,
     pub position: Option<usize>,
     pub trackers: Vec<TrackerChange>,
@@ -77,6 +81,8 @@ impl Changes {
                     read.trackers.push(TrackerChange::Replace(pairs.clone()));
                 }
                 Change::Trackers(tiers) => read.trackers.push(TrackerChange::Set(tiers.clone())),
+                Change::Group(name) => read.outer.group = Some(name.trim().to_owned()),
+                Change::HonorsSessionLimits(honors) => read.outer.is_exempt = Some(!honors),
                 other => refuse(other)?,
             }
         }
@@ -94,6 +100,7 @@ impl Changes {
         if self.sets_limits {
             all.set_limits(hash, self.limits)?;
         }
+        all.change_outer(hash, self.outer.clone())?;
         all.change_rates(hash, self.rates)?;
         all.change_files(hash, &self.files)?;
         all.change_trackers(hash, &self.named, &self.trackers)?;
@@ -133,14 +140,9 @@ fn choice<T>(
 /// Refuses a change that would change something that hawser does not have.
 fn refuse(change: &Change) -> Result<(), CallError> {
     let what = match change {
-        Change::Priority(Priority::Normal)
-        | Change::SequentialFrom(0)
-        | Change::HonorsSessionLimits(true) => return Ok(()),
-        Change::Group(name) if name.is_empty() => return Ok(()),
+        Change::Priority(Priority::Normal) | Change::SequentialFrom(0) => return Ok(()),
         Change::Priority(_) => "a priority of a torrent",
-        Change::Group(_) => "a bandwidth group",
         Change::PeerLimit(_) => "a limit of the peers of a torrent",
-        Change::HonorsSessionLimits(false) => "to except a torrent from the limits of all torrents",
         Change::SequentialFrom(_) => "to download in order from a piece on",
         _ => "this change",
     };
@@ -181,6 +183,23 @@ pub(super) fn limit(limit: RateLimit) -> hawser_transmission::Limit {
     hawser_transmission::Limit {
         is_enabled: limit.holds,
         kilobytes: kilobytes(limit.rate),
+    }
+}
+
+/// The changes of a bandwidth group.
+pub(super) fn group(change: &GroupChange) -> GroupChanges {
+    GroupChanges {
+        rates: RateChanges {
+            download: RateChange {
+                rate: change.down_limit.map(rate),
+                holds: change.is_down_limited,
+            },
+            upload: RateChange {
+                rate: change.up_limit.map(rate),
+                holds: change.is_up_limited,
+            },
+        },
+        is_exempt: change.honors_session_limits.map(|honors| !honors),
     }
 }
 
@@ -396,14 +415,8 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
         let read = |change| Changes::read(&[change], SeedChoice::default());
-        for taken in [Change::SequentialFrom(0), Change::HonorsSessionLimits(true)] {
-            assert_eq!(read(taken), Ok(Changes::default()));
-        }
-        for refused in [
-            Change::SequentialFrom(1),
-            Change::HonorsSessionLimits(false),
-            Change::PeerLimit(3),
-        ] {
+        assert_eq!(read(Change::SequentialFrom(0)), Ok(Changes::default()));
+        for refused in [Change::SequentialFrom(1), Change::PeerLimit(3)] {
             let error = read(refused).unwrap_err().to_string();
             assert!(error.ends_with("is not supported yet"), "{error}");
         }

@@ -7,7 +7,7 @@ use hawser_torrent::{FilesProgress, Metainfo, WebSeedState};
 use hawser_tracker::{TrackerState, TrackerStatus};
 use hawser_transmission::{
     Adding, AlternativeLimits, Content, Count, Dates, Detail, ErrorKind, FileView, Folders,
-    Network, Options, Outcome, Parts, PeerFlags, PeerView, Priority, Progress, Queues,
+    GroupView, Network, Options, Outcome, Parts, PeerFlags, PeerView, Priority, Progress, Queues,
     RequestState, Requests, SeedLimits, SeedMode, SessionView, SpeedLimits, State, Swarm, Texts,
     TorrentError, TorrentView, TrackerView, Traffic,
 };
@@ -16,6 +16,7 @@ use super::change::{kilobytes, limit};
 use crate::addresses::PeerAddresses;
 use crate::choice::Choice;
 use crate::files::FilePriority;
+use crate::groups::GroupLimits;
 use crate::record::{self, Origin};
 use crate::settings::{AllLimits, Limit};
 use crate::torrents::{Bounds, Status};
@@ -166,7 +167,8 @@ fn options(view: &View) -> Options {
         labels: record.labels.clone(),
         down: limit(record.settings.rates.download),
         up: limit(record.settings.rates.upload),
-        honors_session_limits: true,
+        group: record.settings.group.clone(),
+        honors_session_limits: !record.settings.is_exempt,
         ratio_mode,
         ratio,
         idle_mode,
@@ -308,6 +310,16 @@ fn tracker(status: TrackerStatus, now: Instant) -> TrackerView {
     }
 }
 
+/// A bandwidth group.
+pub(super) fn group((name, limits): (String, GroupLimits)) -> GroupView {
+    GroupView {
+        name,
+        honors_session_limits: !limits.is_exempt,
+        down: limit(limits.rates.download),
+        up: limit(limits.rates.upload),
+    }
+}
+
 /// The session.
 pub(super) fn session(
     bounds: &Bounds,
@@ -319,6 +331,7 @@ pub(super) fn session(
         rates,
         queue,
         alternative,
+        ..
     } = bounds.all;
     let schedule = alternative.schedule;
     let count = |limit: Limit<usize>| Count {

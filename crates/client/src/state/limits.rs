@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Damaged, StateError, StateFolder, check_version, failed, set_aside};
 use crate::alternative::AlternativeLimits;
+use crate::groups::{self, Groups};
 use crate::settings::{AllLimits, QueueLimits, RateLimits};
 
 /// The file, in the folder of the torrents.
@@ -16,7 +17,7 @@ const FILE: &str = "limits.json";
 /// The version of its format.
 const VERSION: u32 = 1;
 /// Most bytes of the file.
-const MAX_BYTES: u64 = 4096;
+const MAX_BYTES: u64 = 128 * 1024;
 
 /// The limits as they are in the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ struct Kept {
     queue: QueueLimits,
     #[serde(default)]
     alternative: AlternativeLimits,
+    #[serde(default)]
+    groups: Groups,
 }
 
 impl From<AllLimits> for Kept {
@@ -37,12 +40,14 @@ impl From<AllLimits> for Kept {
             rates,
             queue,
             alternative,
+            groups,
         } = limits;
         Self {
             version: VERSION,
             rates,
             queue,
             alternative,
+            groups,
         }
     }
 }
@@ -85,7 +90,7 @@ impl StateFolder {
     /// [`StateError::Io`]; then the file is as it was.
     pub fn save_limits(&self, limits: &AllLimits) -> Result<(), StateError> {
         let path = self.limits_path();
-        let kept = Kept::from(*limits);
+        let kept = Kept::from(limits.clone());
         let text = serde_json::to_vec(&kept).map_err(io::Error::other);
         let written = text.and_then(|text| hawser_file::write(&path, &text, PRIVATE));
         written.map_err(|source| failed("write", &path, source))
@@ -102,8 +107,13 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
         rates: kept.rates,
         queue: kept.queue,
         alternative: kept.alternative,
+        groups: kept.groups,
     };
-    let faults = [limits.queue.fault(), limits.alternative.schedule.fault()];
+    let faults = [
+        limits.queue.fault(),
+        limits.alternative.schedule.fault(),
+        groups::check(&limits.groups),
+    ];
     match faults.into_iter().flatten().next() {
         Some(fault) => Err(fault),
         None => Ok(limits),
@@ -115,6 +125,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::groups::{GroupLimits, MAX_GROUP_BYTES, MAX_GROUPS};
     use crate::settings::{Limit, RateLimit};
 
     fn limits() -> AllLimits {
@@ -139,6 +150,7 @@ mod tests {
                 holds: true,
                 ..AlternativeLimits::default()
             },
+            groups: [("slow".to_owned(), GroupLimits::default())].into(),
         }
     }
 
@@ -155,6 +167,29 @@ mod tests {
     }
 
     #[test]
+    fn as_many_groups_as_there_may_be_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, ..) = StateFolder::open(dir.path()).unwrap();
+        let mut kept = limits();
+        kept.groups = (0..MAX_GROUPS)
+            // Each byte becomes two.
+            .map(|number| format!("{number:\\<MAX_GROUP_BYTES$}"))
+            .map(|name| {
+                let mut limits = GroupLimits::default();
+                (limits.rates.download.rate, limits.rates.upload.rate) = (u64::MAX, u64::MAX);
+                (name, limits)
+            })
+            .collect();
+        state.save_limits(&kept).unwrap();
+        assert_eq!(state.limits().unwrap(), (kept, None));
+        let text = format!(
+            r#"{{"version":1,"rates":{{"download":{{"rate":9,"holds":true}},"upload":{{"rate":8,"holds":false}}}},"groups":{{"{}":{{"rates":{{"download":{{"rate":9,"holds":true}},"upload":{{"rate":8,"holds":false}}}},"is_exempt":false}}}}}}"#,
+            "x".repeat(MAX_GROUP_BYTES + 1)
+        );
+        assert!(parse(text.as_bytes()).is_err());
+    }
+
+    #[test]
     fn a_file_of_rates_alone_is_read() {
         let text = br#"{"version":1,"rates":{"download":{"rate":9,"holds":true},"upload":{"rate":8,"holds":false}}}"#;
         let read = parse(text).unwrap();
@@ -168,7 +203,12 @@ mod tests {
     fn a_damaged_file_is_named_and_set_aside() {
         let dir = tempfile::tempdir().unwrap();
         let (state, ..) = StateFolder::open(dir.path()).unwrap();
-        for text in ["", "{}", r#"{"version":2,"rates":{}}"#, &"9".repeat(5000)] {
+        for text in [
+            "",
+            "{}",
+            r#"{"version":2,"rates":{}}"#,
+            &"9".repeat(150_000),
+        ] {
             fs::write(state.limits_path(), text).unwrap();
             let (read, damaged) = state.limits().unwrap();
             let damaged = damaged.expect("a damaged file");

@@ -33,6 +33,8 @@ fn record(number: u8) -> Record {
             },
             files: files(),
             trackers: Some(vec![vec!["udp://a.example:1".into()]]),
+            group: "slow".into(),
+            is_exempt: true,
         },
         rank: 7,
         peers: vec![

@@ -29,6 +29,10 @@ impl Torrents {
             return saves;
         }
         let mut orders = Vec::new();
+        // Groups are there before the torrents in them run.
+        if std::mem::take(&mut self.has_new_rates) {
+            orders.push(Order::LimitAll);
+        }
         let queue: Vec<InfoHash> = self.queue.values().copied().collect();
         self.halt(&queue, &mut orders);
         self.begin(&queue, &mut orders);
@@ -122,7 +126,7 @@ impl Torrents {
                 (true, false) => taken.downloads += 1,
             }
         }
-        let bounds = self.bounds;
+        let (checks, limits) = (self.bounds.checks.max(1), self.bounds.all.queue);
         for info_hash in queue {
             let Some(entry) = self.entries.get_mut(info_hash) else {
                 continue;
@@ -143,7 +147,7 @@ impl Torrents {
                 }
                 None => {}
             }
-            let may_check = taken.checks < bounds.checks.max(1);
+            let may_check = taken.checks < checks;
             if entry.to_verify {
                 if may_check {
                     taken.checks += 1;
@@ -153,8 +157,8 @@ impl Torrents {
                 continue;
             }
             let (count, bound) = match entry.is_complete() {
-                true => (&mut taken.seeds, bounds.all.queue.seeds),
-                false => (&mut taken.downloads, bounds.all.queue.downloads),
+                true => (&mut taken.seeds, limits.seeds),
+                false => (&mut taken.downloads, limits.downloads),
             };
             let has_place = entry.skips_queue || has_room(*count, bound);
             if !entry.wants_to_run() || !has_place {
@@ -175,9 +179,6 @@ impl Torrents {
 
     /// Has tasks obey changed settings. What does not run obeys them when it begins.
     fn apply(&mut self, queue: &[InfoHash], orders: &mut Vec<Order>) {
-        if std::mem::take(&mut self.has_new_rates) {
-            orders.push(Order::LimitAll);
-        }
         for info_hash in queue {
             let Some(entry) = self.entries.get_mut(info_hash) else {
                 continue;

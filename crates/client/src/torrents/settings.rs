@@ -153,9 +153,9 @@ impl Torrents {
 
     /// Changes how fast all torrents together send and receive, at once.
     pub fn change_all_rates(&mut self, changes: RateChanges) {
-        let before = self.bounds.all;
+        let before = self.bounds.all.clone();
         changes.apply(&mut self.bounds.all.rates);
-        self.note_limits(before);
+        self.note_limits(&before);
     }
 
     /// Changes the alternative limits of the rates of all torrents, at once. A changed schedule decides whether
@@ -164,7 +164,7 @@ impl Torrents {
     /// # Errors
     /// [`CommandError::Value`]; nothing is changed then.
     pub fn change_alternative(&mut self, changes: AlternativeChanges) -> Result<(), CommandError> {
-        let before = self.bounds.all;
+        let before = self.bounds.all.clone();
         let mut alternative = before.alternative;
         changes.apply(&mut alternative);
         if let Some(fault) = alternative.schedule.fault() {
@@ -174,20 +174,20 @@ impl Torrents {
         if alternative.schedule != before.alternative.schedule {
             self.scheduled = None;
         }
-        self.note_limits(before);
+        self.note_limits(&before);
         Ok(())
     }
 
     /// Switches the alternative limits when their schedule says something else than before.
     pub(super) fn follow_schedule(&mut self, now: Now) {
-        let before = self.bounds.all;
-        let schedule = before.alternative.schedule;
+        let schedule = self.bounds.all.alternative.schedule;
         let says = schedule.is_on.then(|| schedule.includes(now.week_minute));
         let said = std::mem::replace(&mut self.scheduled, says);
         if let Some(holds) = says.filter(|_| says != said) {
+            let before = self.bounds.all.clone();
             self.bounds.all.alternative.holds = holds;
             if self.bounds.all != before {
-                self.note_limits(before);
+                self.note_limits(&before);
             }
         }
     }
@@ -198,14 +198,14 @@ impl Torrents {
     /// # Errors
     /// [`CommandError::Value`]; nothing is changed then.
     pub fn change_queue(&mut self, changes: QueueChanges) -> Result<(), CommandError> {
-        let before = self.bounds.all;
+        let before = self.bounds.all.clone();
         let mut queue = before.queue;
         changes.apply(&mut queue);
         if let Some(fault) = queue.fault() {
             return Err(CommandError::Value(fault));
         }
         self.bounds.all.queue = queue;
-        self.note_limits(before);
+        self.note_limits(&before);
         Ok(())
     }
 
@@ -215,21 +215,23 @@ impl Torrents {
     }
 
     /// What users have set for all torrents.
-    pub fn all_limits(&self) -> AllLimits {
-        self.bounds.all
+    pub fn all_limits(&self) -> &AllLimits {
+        &self.bounds.all
     }
 
     /// Sets how many torrents run at once, when seeding ends, and how fast all send and receive.
     pub fn set_bounds(&mut self, bounds: Bounds) {
-        let before = self.bounds.all;
+        let before = self.bounds.all.clone();
         self.bounds = bounds;
-        self.note_limits(before);
+        self.note_limits(&before);
     }
 
     /// Has changed limits of all torrents saved, and obeyed.
-    fn note_limits(&mut self, before: AllLimits) {
+    pub(super) fn note_limits(&mut self, before: &AllLimits) {
         self.entries.set_changed();
-        self.has_new_rates |= self.bounds.all.rates_in_force() != before.rates_in_force();
-        self.must_save_limits |= self.bounds.all != before;
+        let all = &self.bounds.all;
+        self.has_new_rates |= all.rates_in_force() != before.rates_in_force();
+        self.has_new_rates |= all.groups != before.groups;
+        self.must_save_limits |= all != before;
     }
 }

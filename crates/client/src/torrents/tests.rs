@@ -1,13 +1,15 @@
 //! The cases that matter most, one by one; random ones are in [`random`].
 
+mod alternative;
+mod groups;
 mod random;
 
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::alternative::{AlternativeChanges, ScheduleChanges};
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, Files};
+use crate::groups::Groups;
 use crate::record::{Dates, SeedLimit, Totals};
 use crate::settings::{
     AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateLimits, Settings,
@@ -60,6 +62,7 @@ struct Host {
     /// The limits of all torrents on disk, and those of rates in force.
     limits_on_disk: Option<AllLimits>,
     rates_in_force: Option<RateLimits>,
+    groups: Groups,
     moves: Vec<InfoHash>,
     removals: Vec<InfoHash>,
     /// Torrents for which a program is to be run.
@@ -97,8 +100,11 @@ impl Host {
                     let record = torrents.record(hash).expect("a record to save");
                     self.disk.insert(hash, record.clone());
                 }
-                Order::SaveLimits => self.limits_on_disk = Some(torrents.all_limits()),
-                Order::LimitAll => self.rates_in_force = Some(torrents.rates_in_force()),
+                Order::SaveLimits => self.limits_on_disk = Some(torrents.all_limits().clone()),
+                Order::LimitAll => {
+                    self.rates_in_force = Some(torrents.rates_in_force());
+                    self.groups = torrents.all_limits().groups.clone();
+                }
                 Order::Apply(hash) => {
                     let task = self.tasks.get(&hash).expect("a task to obey");
                     assert!(!task.halts && !task.verifies);
@@ -111,6 +117,11 @@ impl Host {
                 }
                 Order::Run(hash) | Order::Verify(hash) => {
                     let settings = torrents.record(hash).expect("a record").settings.clone();
+                    let group = &settings.group;
+                    assert!(
+                        group.is_empty() || self.groups.contains_key(group),
+                        "{group}"
+                    );
                     self.obeyed.insert(hash, settings);
                     assert!(
                         self.disk.contains_key(&hash),
@@ -193,12 +204,22 @@ impl Host {
             kept.totals = entry.record.totals;
             assert_eq!(kept, entry.record);
         }
-        assert_eq!(self.limits_on_disk, Some(torrents.all_limits()));
+        assert_eq!(self.limits_on_disk.as_ref(), Some(torrents.all_limits()));
+        assert_eq!(self.groups, torrents.all_limits().groups);
         assert_eq!(self.rates_in_force, Some(torrents.rates_in_force()));
         for (hash, task) in &self.tasks {
             let wanted = &torrents.entries[hash].record.settings;
             let obeyed = &self.obeyed[hash];
-            let obeys = (obeyed.rates, &obeyed.files) == (wanted.rates, &wanted.files);
+            let of = |it: &Settings| {
+                let group = it.group.clone();
+                (it.rates, it.files.clone(), group, it.is_exempt)
+            };
+            let group = &obeyed.group;
+            assert!(
+                group.is_empty() || self.groups.contains_key(group),
+                "{group}"
+            );
+            let obeys = of(obeyed) == of(wanted);
             assert!(obeys || task.halts || task.verifies, "{hash}: {wanted:?}");
         }
         let bounds = torrents.bounds();
@@ -515,73 +536,6 @@ fn a_completion_is_announced_once_also_across_crashes() {
     again.on_completed(hash(0), host.now());
     host.obey(&mut again);
     assert_eq!(host.announcing, [hash(0)]);
-}
-
-#[test]
-fn alternative_limits_follow_their_schedule_and_users_between() {
-    let (mut torrents, mut host) = running(Bounds::default(), 1);
-    let change = |torrents: &mut Torrents, holds, schedule| {
-        let changes = AlternativeChanges {
-            download: Some(80),
-            holds,
-            schedule,
-            ..AlternativeChanges::default()
-        };
-        torrents.change_alternative(changes)
-    };
-    let same = ScheduleChanges::default();
-    let (usual, slow) = (RateLimits::default(), Some(80));
-    let rate = |host: &Host| host.rates_in_force.unwrap().download.in_force();
-    // By hand, without a schedule.
-    change(&mut torrents, Some(true), same).unwrap();
-    host.obey(&mut torrents);
-    assert_eq!(rate(&host), slow);
-    assert_eq!(host.limits_on_disk.unwrap().rates, usual);
-    // From the first minute of each Sunday to its second one: time begins with such a day.
-    let sunday = ScheduleChanges {
-        is_on: Some(true),
-        begin: Some(1),
-        end: Some(2),
-        days: Some(1),
-    };
-    change(&mut torrents, None, sunday).unwrap();
-    host.obey(&mut torrents);
-    assert_eq!(rate(&host), None, "a new schedule decides at once");
-    let mut seen = Vec::new();
-    for minute in 0..3 {
-        host.now = minute * 60;
-        host.obey(&mut torrents);
-        host.check(&torrents, &[hash(0)]);
-        seen.push(rate(&host));
-    }
-    assert_eq!(seen, [None, slow, None]);
-    // Users switch until the schedule does.
-    change(&mut torrents, Some(true), same).unwrap();
-    host.now += 60;
-    host.obey(&mut torrents);
-    assert_eq!(rate(&host), slow);
-    host.now = 7 * 24 * 3600 + 60;
-    host.obey(&mut torrents);
-    assert_eq!(rate(&host), slow);
-    host.now += 60;
-    host.obey(&mut torrents);
-    assert_eq!(rate(&host), None);
-    // One that was switched off switches nothing.
-    let off = ScheduleChanges {
-        is_on: Some(false),
-        ..same
-    };
-    change(&mut torrents, None, off).unwrap();
-    host.now = 14 * 24 * 3600 + 60;
-    host.obey(&mut torrents);
-    assert_eq!(rate(&host), None);
-    let before = torrents.all_limits();
-    let wrong = ScheduleChanges {
-        begin: Some(1440),
-        ..same
-    };
-    assert!(change(&mut torrents, Some(true), wrong).is_err());
-    assert_eq!(torrents.all_limits(), before);
 }
 
 #[test]

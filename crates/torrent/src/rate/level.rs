@@ -40,8 +40,8 @@ struct State<K> {
 
 /// The turn of one that waits: in the queue until it spends it, or gives it up.
 #[derive(Debug)]
-pub(super) struct Turn<'a, K: Ord + Copy> {
-    level: &'a Level<K>,
+pub(super) struct Turn<K: Ord + Copy> {
+    level: Arc<Level<K>>,
     key: K,
     ticket: Ticket,
 }
@@ -77,14 +77,14 @@ impl<K: Ord + Copy> Level<K> {
     }
 
     /// Waits for a turn: until those before have had theirs, and what passed allows more.
-    pub async fn turn(&self, key: K) -> Turn<'_, K> {
+    pub async fn turn(self: &Arc<Self>, key: K) -> Turn<K> {
         let waker = Arc::new(Notify::new());
         let turn = {
             let mut state = self.lock();
             let ticket = state.turns.enter(key);
             state.wakers.insert(ticket, Arc::clone(&waker));
             Turn {
-                level: self,
+                level: Arc::clone(self),
                 key,
                 ticket,
             }
@@ -129,14 +129,14 @@ impl<K: Ord + Copy> State<K> {
     }
 }
 
-impl<K: Ord + Copy> Turn<'_, K> {
+impl<K: Ord + Copy> Turn<K> {
     /// `bytes` pass. The turn is over.
     pub fn spend(self, bytes: u64) {
         self.level.lock().bucket.spend(bytes, now());
     }
 }
 
-impl<K: Ord + Copy> Drop for Turn<'_, K> {
+impl<K: Ord + Copy> Drop for Turn<K> {
     fn drop(&mut self) {
         let mut state = self.level.lock();
         state.turns.leave(self.key, self.ticket);

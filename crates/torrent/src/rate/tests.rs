@@ -212,3 +212,119 @@ async fn those_that_wait_go_on_when_the_limit_is_lifted_or_another_gives_up() {
     permit.spend(1_000_000);
     assert!(!rates.up.is_limited());
 }
+
+/// Sends over one connection of each torrent until all together have sent 600 kB. Returns what each sent, and
+/// the time.
+async fn send(torrents: &[Arc<Rates>]) -> (Vec<u64>, Duration) {
+    let start = tokio::time::Instant::now();
+    let sent: Arc<Vec<AtomicU64>> = Arc::new(torrents.iter().map(|_| AtomicU64::new(0)).collect());
+    let tasks = torrents.iter().enumerate().map(|(torrent, rates)| {
+        let (rates, sent) = (Arc::clone(rates), Arc::clone(&sent));
+        let sum = move |sent: &[AtomicU64]| {
+            sent.iter()
+                .map(|it| it.load(Ordering::Relaxed))
+                .sum::<u64>()
+        };
+        tokio::spawn(async move {
+            while sum(&sent) < 600_000 {
+                rates.up.acquire([1; 32]).await.spend(10_000);
+                sent[torrent].fetch_add(10_000, Ordering::Relaxed);
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let sent = sent.iter().map(|it| it.load(Ordering::Relaxed)).collect();
+    (sent, start.elapsed())
+}
+
+fn upload(rate: u64) -> RateLimits {
+    RateLimits {
+        upload: Some(rate),
+        download: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_group_is_that_of_its_torrents_together() {
+    let session = SessionRates::unlimited();
+    session.set(upload(2_000_000));
+    let unlimited = RateLimits::default();
+    let torrents: Vec<_> = (0..3)
+        .map(|_| Arc::new(Rates::new(unlimited, session.clone())))
+        .collect();
+    let group = RateGroup::new();
+    group.set(upload(500_000), false);
+    for rates in &torrents[..2] {
+        let group = Some(group.clone());
+        rates.set_outer(&OuterLimits {
+            group,
+            is_exempt: false,
+        });
+    }
+    let rates = || torrents.iter().map(|it| it.up.rate()).collect::<Vec<_>>();
+    assert_eq!(rates(), [500_000, 500_000, 2_000_000].map(Some));
+    assert!(!torrents[0].down.is_limited());
+    let (sent, time) = send(&torrents).await;
+    let (ours, all) = (sent[0] + sent[1], sent.iter().sum::<u64>());
+    assert!(
+        (ours as f64) < most(500_000, time) + 20_000.0,
+        "{sent:?} in {time:?}"
+    );
+    assert!(
+        (all as f64) < most(2_000_000, time) + 30_000.0,
+        "{sent:?} in {time:?}"
+    );
+    // What the group may not send, the other torrent may.
+    assert!(time < Duration::from_millis(360), "{sent:?} in {time:?}");
+    // They take turns, once the first one has had what may pass late, alone.
+    assert!(sent[0].abs_diff(sent[1]) <= 45_000, "{sent:?}");
+    // The group alone.
+    session.set(upload(1));
+    group.set(upload(500_000), true);
+    assert_eq!(rates(), [500_000, 500_000, 1].map(Some));
+    let (sent, time) = send(&torrents[..2]).await;
+    assert!((sent.iter().sum::<u64>() as f64) < most(500_000, time) + 20_000.0);
+    assert!(time < Duration::from_millis(1400), "{sent:?} in {time:?}");
+    // Neither.
+    torrents[0].set_outer(&OuterLimits {
+        group: Some(group),
+        is_exempt: true,
+    });
+    assert_eq!(rates(), [None, Some(500_000), Some(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_wait_obey_other_limits_at_once() {
+    let session = SessionRates::unlimited();
+    let rates = Rates::new(RateLimits::default(), session.clone());
+    let slow = RateGroup::new();
+    slow.set(upload(1), false);
+    let within = |group: &RateGroup| OuterLimits {
+        group: Some(group.clone()),
+        is_exempt: false,
+    };
+    rates.set_outer(&within(&slow));
+    // More than a day's worth for the group, and for the session.
+    rates.up.acquire([1; 32]).await.spend(1_000_000);
+    session.set(upload(1));
+    rates.set_outer(&OuterLimits::default());
+    rates.up.acquire([1; 32]).await.spend(1_000_000);
+    rates.set_outer(&within(&slow));
+    let start = tokio::time::Instant::now();
+    let other = RateGroup::new();
+    let change = async {
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        rates.set_outer(&within(&other));
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        other.set(RateLimits::default(), true);
+    };
+    let (permit, ()) = tokio::join!(rates.up.acquire([2; 32]), change);
+    permit.spend(1);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}

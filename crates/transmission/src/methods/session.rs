@@ -92,7 +92,12 @@ pub(super) fn port_test(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<
 }
 
 pub(super) fn group_get(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), CallError> {
-    let names = call.args.text_or_texts("name")?.unwrap_or_default();
+    // Transmission reads "name", and documents "group".
+    let named = call.args.text_or_texts("name")?;
+    let names = match named {
+        Some(names) => names,
+        None => call.args.text_or_texts("group")?.unwrap_or_default(),
+    };
     let groups = call.client.groups();
     let is_asked = |group: &&GroupView| names.is_empty() || names.contains(&group.name);
     let groups = groups.iter().filter(is_asked);

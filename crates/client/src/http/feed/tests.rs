@@ -37,6 +37,8 @@ fn torrent(hash: usize, position: u64) -> Torrent {
             seconds: Limit::Word(LimitWord::Default),
             download_rate: RateLimit::from(None),
             upload_rate: RateLimit::from(None),
+            group: None,
+            exempt: false,
         },
         added: 0,
         completed: None,

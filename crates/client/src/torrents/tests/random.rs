@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::alternative::{AlternativeChanges, ScheduleChanges};
+use crate::groups::{GroupChanges, OuterChange};
 use crate::settings::{LimitChange, QueueChanges, RateChange, RateChanges};
 
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ enum Step {
     Rates(u8, RateChanges),
     AllRates(RateChanges),
     Alternative(AlternativeChanges),
+    Group(u8, GroupChanges),
+    Outer(u8, Option<u8>, Option<bool>),
     Files(u8, FileChanges),
     Unselected(u8),
     Bounds(usize, usize, usize),
@@ -128,6 +132,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (one.clone(), rate_changes()).prop_map(|(one, changes)| Step::Rates(one, changes)),
         1 => rate_changes().prop_map(Step::AllRates),
         1 => alternative_changes().prop_map(Step::Alternative),
+        1 => (0..4_u8, rate_changes(), any::<Option<bool>>())
+            .prop_map(|(name, rates, is_exempt)| Step::Group(name, GroupChanges { rates, is_exempt })),
+        2 => (one.clone(), proptest::option::of(0..4_u8), any::<Option<bool>>())
+            .prop_map(|(one, group, is_exempt)| Step::Outer(one, group, is_exempt)),
         2 => (one.clone(), file_changes()).prop_map(|(one, changes)| Step::Files(one, changes)),
         1 => one.clone().prop_map(Step::Unselected),
         1 => (1..4_usize, 1..4_usize, 1..3_usize).prop_map(|(a, b, c)| Step::Bounds(a, b, c)),
@@ -143,6 +151,11 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<u8>().prop_map(Step::Wait),
         1 => Just(Step::Crash),
     ]
+}
+
+/// The name of a group; that of 0 is none.
+fn group(number: u8) -> String {
+    "x".repeat(number.into())
 }
 
 /// Does one step, and keeps `added` as the list of torrents that must be there.
@@ -200,22 +213,27 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
         Step::Unselected(one) => torrents.on_unselected(hash(one)),
         Step::AllRates(changes) => torrents.change_all_rates(changes),
         Step::Alternative(changes) => {
-            let before = torrents.all_limits();
+            let before = torrents.all_limits().clone();
             if torrents.change_alternative(changes).is_err() {
-                assert_eq!(torrents.all_limits(), before);
+                assert_eq!(*torrents.all_limits(), before);
             }
+        }
+        Step::Group(name, changes) => drop(torrents.change_group(&group(name), changes)),
+        Step::Outer(one, name, is_exempt) => {
+            let group = name.map(group);
+            drop(torrents.change_outer(hash(one), OuterChange { group, is_exempt }));
         }
         Step::Bounds(downloads, seeds, checks) => torrents.set_bounds(Bounds {
             checks,
             all: AllLimits {
                 queue: queue(downloads, seeds),
-                ..torrents.all_limits()
+                ..torrents.all_limits().clone()
             },
         }),
         Step::Queue(changes) => {
-            let before = torrents.all_limits();
+            let before = torrents.all_limits().clone();
             if torrents.change_queue(changes).is_err() {
-                assert_eq!(torrents.all_limits(), before);
+                assert_eq!(*torrents.all_limits(), before);
             }
         }
         Step::Resolved(one) if task(one).is_some_and(|task| !task.verifies) => {
@@ -299,7 +317,7 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
             host.announcing.clear();
             host.rates_in_force = None;
             let bounds = Bounds {
-                all: host.limits_on_disk.unwrap_or_default(),
+                all: host.limits_on_disk.clone().unwrap_or_default(),
                 ..torrents.bounds()
             };
             *torrents = Torrents::new(bounds, records);
