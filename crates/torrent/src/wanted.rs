@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::metainfo::{Metainfo, Version};
+use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::selection::{PieceOrder, Priority, Selection};
 use crate::wire::BLOCK;
@@ -110,14 +110,13 @@ impl Wanted {
     }
 }
 
-/// The padding of a torrent (BEP 47): blocks of it alone are not requested, as they are zeros.
+/// The padding of a torrent (BEP 47): zeros that are not requested, neither blocks of it alone nor what a
+/// block ends with. Without it a piece ends with its file, as in version 2 (BEP 52); anacrolix/torrent takes
+/// no requests past that, of hybrids either.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Padding {
     /// In order, none of them empty; adjacent ones are one.
     ranges: Vec<Range<u64>>,
-    /// Whether a block that ends with padding is requested without it: in version 2 alone a piece ends with
-    /// its file (BEP 52), and padding only stands for the rest of the numbering.
-    is_trimmed: bool,
 }
 
 impl Padding {
@@ -135,18 +134,12 @@ impl Padding {
                 _ => found.push(bytes),
             }
         }
-        Self {
-            ranges: found,
-            is_trimmed: metainfo.version() == Version::Two,
-        }
+        Self { ranges: found }
     }
 
     /// How many of the `length` bytes from `start` on are requested.
     pub fn trim(&self, start: u64, length: u32) -> u32 {
         let end = start + u64::from(length);
-        if !self.is_trimmed {
-            return length;
-        }
         let at = self.ranges.partition_point(|it| it.end < end);
         match self.ranges.get(at).filter(|it| it.start < end) {
             Some(padding) => (padding.start.max(start) - start) as u32,
@@ -248,6 +241,11 @@ mod tests {
                     let end = pieces.range(piece).end.min(start + u64::from(BLOCK));
                     let expected = (start..end).all(is_padding);
                     prop_assert_eq!(padded.contains(&block), expected);
+                    if !expected {
+                        let last = (start..end).rfind(|byte| !is_padding(*byte));
+                        let requested = padding.trim(start, (end - start) as u32);
+                        prop_assert_eq!(Some(start + u64::from(requested) - 1), last);
+                    }
                 }
             }
         }

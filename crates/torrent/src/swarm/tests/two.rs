@@ -59,8 +59,10 @@ async fn a_hybrid_made_here_is_fetched() {
     let stage = of(Version::Hybrid, &FILES);
     let _seed = stage.seed(&net.host(1)).await;
     net.path(1, FAST);
-    finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    let summary = finish(stage.download(&net.host(0), &[1])).await.unwrap();
     stage.check();
+    // Its padding is not requested.
+    assert_eq!(carried(&summary), content(&FILES));
 }
 
 #[tokio::test(flavor = "multi_thread")]
