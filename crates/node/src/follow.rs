@@ -299,13 +299,23 @@ async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut 
         match answer {
             Ok(found) => {
                 health.worked();
-                backoff.reset();
                 if let Some((bytes, new)) = found {
-                    tag = new;
-                    if updates.send(Update::Segments(bytes)).await.is_err() {
+                    let (written, outcome) = oneshot::channel();
+                    if updates
+                        .send(Update::Segments(bytes, written))
+                        .await
+                        .is_err()
+                    {
                         return;
                     }
+                    // Those that could not be written are fetched again, as the disk may be full.
+                    if !matches!(outcome.await, Ok(true)) {
+                        sleep(spread(backoff.fail())).await;
+                        continue;
+                    }
+                    tag = new;
                 }
+                backoff.reset();
                 rest(begun).await;
             }
             Err(error) => {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use hawser_backoff::Backoff;
 use hawser_topology::AsTopology;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::error::FetchError;
@@ -143,23 +143,41 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Watches until the node ends.
     pub async fn watch(self) {
+        let mut seen = BTreeSet::new();
+        let substitutes = self.substitutes.clone();
+        self.watch_by(|links| missing(links, &mut seen, &substitutes))
+            .await;
+    }
+
+    /// Watches what `look` finds missing of the links. What the node could not act upon is handed over again.
+    async fn watch_by(self, mut look: impl FnMut(&[LinkAt]) -> BTreeSet<Moved>) {
         let mut ticks = interval(CHECK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut known, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut known = BTreeSet::new();
         let (mut backoff, mut again) = (BACKOFF, None);
+        let (mut failures, mut retry) = (BACKOFF, None::<Instant>);
         loop {
             ticks.tick().await;
             let links = links(&self.topology.borrow());
-            let now = missing(&links, &mut seen, &self.substitutes);
-            if now != known {
+            let now = look(&links);
+            let is_new = now != known;
+            if is_new {
                 known.clone_from(&now);
                 (backoff, again) = (BACKOFF, Some(Instant::now()));
+                failures.reset();
                 for &Moved { from, to } in &now {
                     let _ = self.events.send(Event::Moved { from, to });
                 }
-                if self.updates.send(Update::Moved(now)).await.is_err() {
+            }
+            if is_new || retry.is_some_and(|at| at <= Instant::now()) {
+                let (done, outcome) = oneshot::channel();
+                if self.updates.send(Update::Moved(now, done)).await.is_err() {
                     return;
                 }
+                retry = match outcome.await {
+                    Ok(false) => Some(Instant::now() + failures.fail()),
+                    _ => None,
+                };
             }
             if again.is_none_or(|at| at > Instant::now()) {
                 continue;
@@ -251,6 +269,44 @@ mod tests {
             Just(IpAddr::from([127, 0, 0, 1])),
             Just(IpAddr::from([0, 0, 0, 0])),
         ]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_node_could_not_act_upon_is_handed_over_again() {
+        let (updates, mut taken) = tokio::sync::mpsc::channel(1);
+        let (events, mut said) = tokio::sync::mpsc::unbounded_channel();
+        let bundle = crate::run::testing::bundle(1, "key");
+        let (_topology, topology) = watch::channel(bundle.topology().unwrap());
+        let watcher = Watcher {
+            // Nothing listens there.
+            client: Client::new("http://127.0.0.1:9", "token", None).unwrap(),
+            api: String::new(),
+            topology,
+            substitutes: Substitutes::default(),
+            updates,
+            events,
+        };
+        let (from, to) = (ip("10.0.0.1"), ip("10.0.0.2"));
+        let lacking = BTreeSet::from([Moved { from, to }]);
+        let found = lacking.clone();
+        let watching = tokio::spawn(watcher.watch_by(move |_| found.clone()));
+        for is_done in [false, false, true] {
+            let update = tokio::time::timeout(Duration::from_secs(300), taken.recv()).await;
+            let Ok(Some(Update::Moved(moved, outcome))) = update else {
+                panic!("they were not handed over again");
+            };
+            assert_eq!(moved, lacking);
+            outcome.send(is_done).unwrap();
+        }
+        // What is done is handed over no more, and was reported once.
+        let more = tokio::time::timeout(Duration::from_secs(600), taken.recv()).await;
+        assert!(more.is_err());
+        watching.abort();
+        let mut reported = 0;
+        while let Ok(event) = said.try_recv() {
+            reported += u32::from(event == Event::Moved { from, to });
+        }
+        assert_eq!(reported, 1);
     }
 
     proptest! {

@@ -251,11 +251,12 @@ impl Node {
             // Connections to the coordinator may be from an address that is gone.
             return self.follow();
         }
-        match std::mem::take(&mut self.lacks_address) && self.services.is_none() {
+        if self.lacks_address && self.services.is_none() {
             // What was missing is there again.
-            true => self.start(),
-            false => Ok(()),
+            self.start()?;
         }
+        self.lacks_address = false;
+        Ok(())
     }
 
     fn segments(&self) -> PathBuf {
@@ -392,19 +393,24 @@ impl Node {
                 }
                 let _ = outcome.send(moved.is_ok());
             }
-            Update::Moved(lacking) => {
-                if let Err(error) = self.moved(&lacking) {
+            Update::Moved(lacking, outcome) => {
+                let moved = self.moved(&lacking);
+                if let Err(error) = &moved {
                     let reason = error.to_string();
                     self.tell(Event::NotInstalled { reason });
                 }
+                let _ = outcome.send(moved.is_ok());
             }
-            Update::Segments(bytes) => match self.folder.write_segments(&bytes) {
-                Ok(()) => self.tell(Event::Segments),
-                Err(error) => {
-                    let reason = error.to_string();
-                    self.tell(Event::NotInstalled { reason });
-                }
-            },
+            Update::Segments(bytes, outcome) => {
+                let written = self.folder.write_segments(&bytes);
+                self.tell(match &written {
+                    Ok(()) => Event::Segments,
+                    Err(error) => Event::NotInstalled {
+                        reason: error.to_string(),
+                    },
+                });
+                let _ = outcome.send(written.is_ok());
+            }
         }
     }
 

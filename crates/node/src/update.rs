@@ -20,11 +20,12 @@ pub(crate) enum Update {
     Configuration(Box<Bundle>, oneshot::Sender<bool>),
     /// There is no configuration now.
     Nothing,
-    /// The segments of the network.
-    Segments(Vec<u8>),
+    /// The segments of the network; the answer says whether they are written.
+    Segments(Vec<u8>, oneshot::Sender<bool>),
     /// The addresses of neighbours that are known by names, by interface: all that are known. The answer
     /// says whether they are in force.
     Neighbours(BTreeMap<u16, SocketAddr>, oneshot::Sender<bool>),
-    /// The addresses of links that this machine lacks now, with what takes their places.
-    Moved(BTreeSet<Moved>),
+    /// The addresses of links that this machine lacks now, with what takes their places. The answer says
+    /// whether what follows from them is done.
+    Moved(BTreeSet<Moved>, oneshot::Sender<bool>),
 }

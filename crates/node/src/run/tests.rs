@@ -416,7 +416,7 @@ async fn a_link_that_fails_is_reported_and_the_version_is_in_force() {
 }
 
 #[tokio::test]
-async fn segments_are_fetched_and_checked() {
+async fn segments_are_fetched_checked_and_written_again_if_they_were_not() {
     let (listener, at) = listener().await;
     let coordinator = FakeCoordinator::new();
     let first = followed(1, "a", at, TOKEN);
@@ -433,9 +433,14 @@ async fn segments_are_fetched_and_checked() {
     let mut node = Running::start(&first);
     let bad = |e: &Event| matches!(e, Event::Coordinator { reason } if reason.contains("segments"));
     node.until(bad).await;
+    // They cannot be written at first.
+    let path = node.folder.path().join("as/segments.json");
+    fs::create_dir_all(path.join("in the way")).unwrap();
     coordinator.known.lock().unwrap().segments.clone_from(&good);
+    let refused = |event: &Event| matches!(event, Event::NotInstalled { .. });
+    node.until(refused).await;
+    fs::remove_dir_all(&path).unwrap();
     node.until(|event| *event == Event::Segments).await;
-    let written = fs::read(node.folder.path().join("as/segments.json")).unwrap();
-    assert_eq!(written, good);
+    assert_eq!(fs::read(path).unwrap(), good);
     node.stop().await.unwrap();
 }
