@@ -20,6 +20,7 @@ use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
 use crate::port_mapping::PortMapping;
 use crate::record::{Announcement, Dates, Origin, Record, Totals, cut_name};
+use crate::renames::{self, Rename};
 use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::stream::{FileStream, StreamError};
@@ -218,6 +219,31 @@ impl Client {
             .map_err(Into::into)
     }
 
+    /// Gives a file or folder of a torrent another name, and waits until that is done. One that runs goes on
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`ClientError`]; [`ClientError::NotRenamed`], if the system refuses. Nothing is changed then.
+    pub async fn rename(&self, info_hash: InfoHash, rename: Rename) -> Result<(), ClientError> {
+        let view = self.view(info_hash).await?;
+        let metainfo = self.metainfo(&view).await?.ok_or_else(|| {
+            let text = format!("the metadata of {info_hash} is not known yet: start it first");
+            ClientError::Invalid(text)
+        })?;
+        let known = view.record.settings.renames;
+        if let Some(fault) = renames::fault(&metainfo, &known, &rename) {
+            return Err(ClientError::Invalid(fault));
+        }
+        if rename.to() == rename.from() {
+            return Ok(());
+        }
+        let (reply, replied) = oneshot::channel();
+        let begin = move |owner: &mut Owner| owner.begin_rename(info_hash, rename, &known, reply);
+        self.call(begin).await??;
+        let renamed = replied.await.map_err(|_| ClientError::Stopping)?;
+        renamed.map_err(ClientError::NotRenamed)
+    }
+
     /// Removes a torrent, with its content if `content`, and waits until that is done. What was begun is
     /// finished also if this is not waited for, or the daemon ends meanwhile.
     ///
@@ -327,17 +353,18 @@ impl Client {
     /// # Errors
     /// [`StateError`], if it cannot be read.
     pub async fn metainfo(&self, view: &View) -> Result<Option<Arc<Metainfo>>, ClientError> {
-        let (state, info_hash) = (Arc::clone(&self.state), view.record.info_hash);
         if view.record.origin != Origin::Metainfo {
             return Ok(None);
         }
-        let kept = self.metainfos().find(info_hash);
+        let (state, record) = (Arc::clone(&self.state), view.record.clone());
+        let renames = &view.record.settings.renames;
+        let kept = self.metainfos().find(record.info_hash, renames);
         if kept.is_some() {
             return Ok(kept);
         }
-        let read = tokio::task::spawn_blocking(move || state.metainfo(info_hash)).await;
+        let read = tokio::task::spawn_blocking(move || state.metainfo_of(&record)).await;
         let read = Arc::new(read.map_err(|_| ClientError::Stopping)??);
-        self.metainfos().insert(Arc::clone(&read));
+        self.metainfos().insert(Arc::clone(&read), renames);
         Ok(Some(read))
     }
 

@@ -124,7 +124,7 @@ impl Hook {
         let variables = tokio::task::spawn_blocking(move || {
             // Without its metainfo the torrent has failed, which is reported there.
             let metainfo = match record.origin {
-                Origin::Metainfo => state.metainfo(record.info_hash).ok(),
+                Origin::Metainfo => state.metainfo_of(&record).ok(),
                 Origin::Magnet(_) => None,
             };
             environment(&record, number, metainfo.as_ref())

@@ -10,6 +10,8 @@ use hawser_torrent::{Metainfo, part_file, part_name};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use crate::renames::Rename;
+
 /// Moves the content of a torrent from one download folder to another, which is made if it does not exist.
 /// Does nothing if there is no content, or it was moved already.
 ///
@@ -58,6 +60,28 @@ fn move_one(top: &Path, from: &Path, to: &Path) -> Result<(), String> {
             new.display()
         )),
     }
+}
+
+/// Gives a file or folder of a torrent, which has the names of before, another name in a download folder. Does nothing if it
+/// does not exist, or has the name already.
+///
+/// # Errors
+/// Why it has the name of before.
+pub(crate) fn rename(metainfo: &Metainfo, folder: &Path, rename: &Rename) -> Result<(), String> {
+    let root = match Folder::existing(folder) {
+        Ok(root) => root,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let (from, to) = (rename.from().to_owned(), rename.to());
+    let is_file = metainfo.files.iter().any(|file| file.path == from);
+    let is_missing = folder.join(&from).symlink_metadata().is_err();
+    let renamed = match (part_name(&from), part_name(&to)) {
+        // Its name is that of one that is not complete. A file that has it beside a complete one is another's.
+        (Some(from), Some(to)) if is_file && is_missing => root.rename_path(&from, &to),
+        _ => root.rename_path(&from, &to),
+    };
+    renamed.map_err(|error| error.to_string())
 }
 
 /// What names in both folders are is on disk when this returns.

@@ -28,6 +28,9 @@ pub enum ClientError {
     /// A torrent is still there. The text says why.
     #[error("not removed: {0}")]
     NotRemoved(String),
+    /// A file has the name of before. The text says why.
+    #[error("not renamed: {0}")]
+    NotRenamed(String),
     /// What is kept cannot be read.
     #[error(transparent)]
     State(#[from] StateError),

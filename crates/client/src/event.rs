@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Completed,
     /// The program that is run for its completion has been begun.
     Announced,
+    /// A file or folder has another name, or not, for this reason.
+    Renamed(Result<(), String>),
     /// Other files cannot be downloaded before it is run again.
     Unselected,
 }

@@ -34,6 +34,7 @@ mod peers;
 mod port_mapping;
 mod record;
 mod remote;
+mod renames;
 mod rpc;
 mod run;
 mod runner;

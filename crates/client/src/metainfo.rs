@@ -7,24 +7,29 @@ use hawser_bencode::Value;
 use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo};
 
+use crate::renames::Rename;
+
 /// Most bytes of info dictionaries, and of hashes beside them, that are kept. What is made of them takes a few times as much.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 
 /// Metainfo that was read lately: programs ask for the same again every few seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Metainfos {
-    all: HashMap<InfoHash, Arc<Metainfo>>,
+    /// With the names that their files had.
+    all: HashMap<InfoHash, (Arc<Metainfo>, Vec<Rename>)>,
     /// Bytes of the info dictionaries and of the hashes beside them, at most [`MAX_KEPT_BYTES`].
     bytes: usize,
 }
 
 impl Metainfos {
-    pub fn find(&self, info_hash: InfoHash) -> Option<Arc<Metainfo>> {
-        self.all.get(&info_hash).map(Arc::clone)
+    /// That of a torrent whose files have these names.
+    pub fn find(&self, info_hash: InfoHash, renames: &[Rename]) -> Option<Arc<Metainfo>> {
+        let (metainfo, known) = self.all.get(&info_hash)?;
+        (known == renames).then(|| Arc::clone(metainfo))
     }
 
-    /// Keeps it if there is room; where others are in the way, they make room.
-    pub fn insert(&mut self, metainfo: Arc<Metainfo>) {
+    /// Keeps it, whose files have these names, if there is room; where others are in the way, they make room.
+    pub fn insert(&mut self, metainfo: Arc<Metainfo>, renames: &[Rename]) {
         let length = metainfo.bytes();
         self.remove(metainfo.info_hash);
         if length > MAX_KEPT_BYTES {
@@ -34,11 +39,12 @@ impl Metainfos {
             *self = Self::default();
         }
         self.bytes += length;
-        self.all.insert(metainfo.info_hash, metainfo);
+        self.all
+            .insert(metainfo.info_hash, (metainfo, renames.to_vec()));
     }
 
     pub fn remove(&mut self, info_hash: InfoHash) {
-        if let Some(removed) = self.all.remove(&info_hash) {
+        if let Some((removed, _)) = self.all.remove(&info_hash) {
             self.bytes -= removed.bytes();
         }
     }
@@ -100,10 +106,14 @@ mod tests {
             let metainfo = Arc::new(Metainfo::parse(&bytes).unwrap());
             let hash = metainfo.info_hash;
             for _ in 0..3 {
-                kept.insert(Arc::clone(&metainfo));
+                kept.insert(Arc::clone(&metainfo), &[]);
             }
-            assert!(kept.find(hash).is_some());
-            let bytes: usize = kept.all.values().map(|it| it.bytes()).sum();
+            let renames = [Rename {
+                path: "content".into(),
+                name: "other".into(),
+            }];
+            assert!(kept.find(hash, &[]).is_some() && kept.find(hash, &renames).is_none());
+            let bytes: usize = kept.all.values().map(|(it, _)| it.bytes()).sum();
             assert!(bytes == kept.bytes && bytes <= MAX_KEPT_BYTES, "{bytes}");
         }
         for hash in kept.all.keys().copied().collect::<Vec<_>>() {

@@ -3,6 +3,8 @@
 //! Everything that it knows is its own; others see clones. Commands wait in a bounded channel, and so do
 //! reports of torrents, of which each has a task. A command is answered when what it changes is on disk.
 
+mod disk;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,12 +16,13 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use self::disk::Renamed;
 use crate::completion::{Completed, Completions};
-use crate::content;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::history::{History, Sample};
-use crate::record::{Origin, Pending, Record};
+use crate::record::{Pending, Record};
+use crate::renames::Rename;
 use crate::runner::{Job, Live};
 use crate::settings::Settings;
 use crate::state::StateFolder;
@@ -67,6 +70,8 @@ struct Running {
     windows: watch::Sender<Windows>,
     /// Has it announced to its trackers.
     reannounce: Arc<Notify>,
+    /// The file that it is to rename.
+    rename: watch::Sender<Option<Rename>>,
     live: watch::Receiver<Live>,
     history: History,
 }
@@ -88,6 +93,7 @@ impl Task {
 enum Done {
     Ended(Result<(), String>),
     Moved(Result<(), String>),
+    Renamed(Result<(), String>),
     Removed(Result<(), String>),
 }
 
@@ -103,6 +109,8 @@ pub(crate) struct Owner {
     events: mpsc::Sender<(InfoHash, Event)>,
     /// Where completed torrents are reported; `None` if no program is run for them.
     completions: Option<Completions>,
+    /// Who waits until a file has another name.
+    renames: HashMap<InfoHash, Renamed>,
     /// Reports changes other than in numbers.
     changed: watch::Sender<()>,
     began: Instant,
@@ -124,6 +132,7 @@ impl Owner {
             owners: HashMap::new(),
             events,
             completions: None,
+            renames: HashMap::new(),
             changed: watch::Sender::new(()),
             began: Instant::now(),
         }
@@ -260,6 +269,7 @@ impl Owner {
         match event {
             Event::Unselected => self.torrents.on_unselected(info_hash),
             Event::Checked { complete } => self.torrents.on_checked(info_hash, complete, now),
+            Event::Renamed(renamed) => self.on_renamed(info_hash, renamed),
             Event::Announced => self.torrents.on_announced(info_hash),
             Event::Completed => self.torrents.on_completed(info_hash, now),
             Event::Resolved {
@@ -305,6 +315,7 @@ impl Owner {
                 self.torrents.on_ended(info_hash, ended, now);
             }
             Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
+            Done::Renamed(renamed) => self.on_renamed(info_hash, renamed),
             Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),
         }
     }
@@ -317,6 +328,7 @@ impl Owner {
             match done {
                 Done::Ended(_) => {}
                 Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
+                Done::Renamed(renamed) => self.on_renamed(info_hash, renamed),
                 Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),
             }
         }
@@ -396,6 +408,7 @@ impl Owner {
                     }
                 }
                 Order::Move(info_hash) => self.relocate(info_hash),
+                Order::Rename(info_hash) => self.rename(info_hash),
                 Order::Remove(info_hash) => self.remove(info_hash),
                 Order::Announce(info_hash) => self.announce(info_hash),
             }
@@ -451,12 +464,14 @@ impl Owner {
         let (settings, obeyed) = watch::channel(record.settings.clone());
         let (windows, read) = watch::channel(Windows::default());
         let reannounce = Arc::new(Notify::new());
+        let (rename, renames) = watch::channel(None);
         let stop = CancellationToken::new();
         let running = Running {
             stop: stop.clone(),
             settings,
             windows,
             reannounce: Arc::clone(&reannounce),
+            rename,
             live: shown,
             history: History::default(),
         };
@@ -470,6 +485,7 @@ impl Owner {
             settings: obeyed,
             windows: read,
             reannounce,
+            renames,
             stop,
         };
         let task = self.tasks.spawn(async move {
@@ -479,46 +495,6 @@ impl Owner {
             })
         });
         let owner = Task::new(info_hash, Done::Ended);
-        self.owners.insert(task.id(), owner);
-    }
-
-    fn relocate(&mut self, info_hash: InfoHash) {
-        let Some(record) = self.torrents.record(info_hash).cloned() else {
-            return;
-        };
-        let state = Arc::clone(&self.state);
-        let task = self.tasks.spawn_blocking(move || {
-            let Some(Pending::Move(to)) = &record.pending else {
-                return Done::Moved(Ok(()));
-            };
-            if record.origin != Origin::Metainfo {
-                return Done::Moved(Ok(()));
-            }
-            let metainfo = state.metainfo(info_hash).map_err(|error| error.to_string());
-            Done::Moved(metainfo.and_then(|it| content::relocate(&it, &record.folder, to)))
-        });
-        let owner = Task::new(info_hash, Done::Moved);
-        self.owners.insert(task.id(), owner);
-    }
-
-    fn remove(&mut self, info_hash: InfoHash) {
-        let Some(record) = self.torrents.record(info_hash).cloned() else {
-            return;
-        };
-        let state = Arc::clone(&self.state);
-        let task = self.tasks.spawn_blocking(move || {
-            let deletes = record.pending == Some(Pending::Remove { content: true });
-            let deleted = match deletes && record.origin == Origin::Metainfo {
-                true => {
-                    let metainfo = state.metainfo(info_hash).map_err(|error| error.to_string());
-                    metainfo.and_then(|metainfo| content::delete(&metainfo, &record.folder))
-                }
-                false => Ok(()),
-            };
-            let removed = || state.remove(info_hash).map_err(|error| error.to_string());
-            Done::Removed(deleted.and_then(|()| removed()))
-        });
-        let owner = Task::new(info_hash, Done::Removed);
         self.owners.insert(task.id(), owner);
     }
 

@@ -7,6 +7,7 @@ use hawser_torrent::InfoHash;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::choice::check_ratio;
+use crate::renames::{self, Rename};
 use crate::settings::Settings;
 use crate::trackers;
 
@@ -148,6 +149,8 @@ pub struct Totals {
 pub enum Pending {
     /// Its content is moved to this folder.
     Move(PathBuf),
+    /// A file or folder of it gets another name.
+    Rename(Rename),
     /// It is removed, with its content or without.
     Remove {
         /// Whether its content is deleted.
@@ -175,6 +178,11 @@ impl Record {
             .or_else(|| check_ratio(self.settings.seeding.ratio))
             .or_else(|| self.settings.files.fault())
             .or_else(|| trackers::fault(set, set))
+            .or_else(|| renames::check(&self.settings.renames))
+            .or_else(|| match &self.pending {
+                Some(Pending::Rename(rename)) => renames::check(std::slice::from_ref(rename)),
+                _ => None,
+            })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
 //! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of peers,
-//! renaming, cookies for URLs. A value that changes nothing is
+//! cookies for URLs. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
 mod change;
@@ -27,6 +27,7 @@ use crate::UNSUPPORTED;
 use crate::addresses::PeerAddresses;
 use crate::client::{Client, NewTorrent, Source};
 use crate::error::ClientError;
+use crate::renames::Rename;
 use crate::settings::Settings;
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers;
@@ -293,8 +294,17 @@ impl Calls for Rpc<'_> {
         })
     }
 
-    fn rename(&mut self, _: TorrentId, _: &str, _: &str) -> Result<(), CallError> {
-        Err(unsupported("renaming files"))
+    fn rename(&mut self, id: TorrentId, path: &str, name: &str) -> Result<(), CallError> {
+        let Some(view) = self.views_of(&[id]).pop() else {
+            return Ok(());
+        };
+        let rename = Rename {
+            path: path.to_owned(),
+            name: name.to_owned(),
+        };
+        let renamed = self.client.rename(view.record.info_hash, rename);
+        let renamed = self.runtime.block_on(renamed);
+        renamed.map_err(|error| failed(&error))
     }
 
     fn session(&self) -> SessionView {

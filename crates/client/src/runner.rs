@@ -9,7 +9,7 @@ use hawser_discovery::{DhtNode, PeerSearch, Sought};
 use hawser_magnet::{Magnet, MagnetPeer};
 use hawser_torrent::{
     Download, DownloadError, DownloadOptions, FoundPeers, InfoHash, Metainfo, PeerAddr, PeerSource,
-    Phase, Progress, Resolve, ResolveError, ResolveProgress, SelectError, new_peer_id,
+    Phase, Progress, RenameError, Resolve, ResolveError, ResolveProgress, SelectError, new_peer_id,
 };
 use hawser_tracker::{Stats, TrackerStatus};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::files::FileChoice;
 use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
+use crate::renames::Rename;
 use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::trackers::{Tiers, of_link};
@@ -49,6 +50,8 @@ pub(crate) struct Job {
     pub windows: watch::Receiver<Windows>,
     /// Asks for an announce to the trackers.
     pub reannounce: Arc<Notify>,
+    /// The files that get other names while it runs.
+    pub renames: watch::Receiver<Option<Rename>>,
     pub stop: CancellationToken,
 }
 
@@ -114,8 +117,8 @@ impl Job {
 
     /// Reads the metainfo that is kept.
     async fn metainfo(&self) -> Result<Metainfo, String> {
-        let (state, info_hash) = (Arc::clone(&self.state), self.record.info_hash);
-        let read = tokio::task::spawn_blocking(move || state.metainfo(info_hash)).await;
+        let (state, record) = (Arc::clone(&self.state), self.record.clone());
+        let read = tokio::task::spawn_blocking(move || state.metainfo_of(&record)).await;
         let read = read.map_err(|error| error.to_string())?;
         read.map_err(|error| error.to_string())
     }
@@ -177,6 +180,7 @@ impl Job {
             () = self.follow(&download, finding, &nodes) => {}
             () = self.stop.cancelled() => {}
             never = self.obey(&mut settings, &download, begun.files, count) => match never {},
+            never = self.rename(&download) => match never {},
         }
         download.stop();
         ended(download.wait().await.map(drop))
@@ -282,6 +286,25 @@ impl Job {
             }
             download.set_outer_limits(&outer);
             download.set_limits(wanted.rates.into());
+        }
+        std::future::pending().await
+    }
+
+    /// Has a download give files other names, as that is ordered. Never ends.
+    async fn rename(&self, download: &Download) -> Infallible {
+        let mut renames = self.renames.clone();
+        while renames.changed().await.is_ok() {
+            let Some(rename) = renames.borrow_and_update().clone() else {
+                continue;
+            };
+            match download.rename(rename.from().to_owned(), rename.to()).await {
+                // It is done once it has ended.
+                Err(RenameError::Ended) => {}
+                done => {
+                    let done = done.map_err(|error| error.to_string());
+                    self.report(Event::Renamed(done)).await;
+                }
+            }
         }
         std::future::pending().await
     }

@@ -6,6 +6,7 @@ use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
 use crate::groups::Groups;
+use crate::renames::Rename;
 use crate::trackers::Tiers;
 
 /// The rate of a limit that was never set, in bit/s: 100 kB/s, as of Transmission.
@@ -263,6 +264,9 @@ pub struct Settings {
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     #[serde(default)]
     pub is_exempt: bool,
+    /// The other names of its files and folders, one after another.
+    #[serde(default)]
+    pub renames: Vec<Rename>,
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::record::{Record, parse_hash};
+use crate::renames;
 use crate::torrents::MAX_TORRENTS;
 
 /// The folder of the torrents, and the file that is locked, in the folder of the state.
@@ -208,6 +209,16 @@ impl StateFolder {
             false => Err(format!("it is the torrent {}", metainfo.info_hash)),
         });
         right.map_err(|reason| StateError::Metainfo { path, reason })
+    }
+
+    /// Reads the metainfo of a torrent, with the names that its files have.
+    ///
+    /// # Errors
+    /// [`StateError::Metainfo`] if it is missing or damaged.
+    pub fn metainfo_of(&self, record: &Record) -> Result<Metainfo, StateError> {
+        let mut metainfo = self.metainfo(record.info_hash)?;
+        renames::apply(&mut metainfo, &record.settings.renames);
+        Ok(metainfo)
     }
 
     /// Removes what is kept of a torrent.

@@ -16,7 +16,7 @@
 //!    to a download that is complete, so one of which more is wanted ends, and runs again.
 //! 5. One that lacked content and becomes complete is announced ([`Order::Announce`]), once, also across
 //!    crashes.
-//! 6. A move or a removal is saved before it begins, and ordered again after a crash.
+//! 6. A move, another name of a file, or a removal is saved before it begins, and ordered again after a crash.
 //!
 //! The caller carries out orders in their order. After each call that changes something it calls
 //! [`Torrents::advance`], and again at [`Torrents::next_due`], and at each minute of the clock of the host.
@@ -26,6 +26,7 @@ mod entry;
 mod groups;
 mod plan;
 mod queue;
+mod renaming;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -117,6 +118,9 @@ pub enum Order {
     /// Move its content to the folder of [`Pending::Move`], unless it is there already, and report
     /// [`Torrents::on_moved`].
     Move(InfoHash),
+    /// Give a file or folder of it the name of [`Pending::Rename`], unless it has it already, and report
+    /// [`Torrents::on_renamed`]: by its task if it has one, which goes on.
+    Rename(InfoHash),
     /// Remove what is kept of it, with its content if [`Pending::Remove`] says so, and report
     /// [`Torrents::on_removed`].
     Remove(InfoHash),
@@ -135,8 +139,8 @@ pub enum CommandError {
     /// It is there already.
     #[error("the torrent {0} is there already")]
     Duplicate(InfoHash),
-    /// It is being moved or removed.
-    #[error("the torrent {0} is being moved or removed: try again when that is done")]
+    /// It is being moved or removed, or a file of it is being renamed.
+    #[error("the torrent {0} is being moved, renamed or removed: try again when that is done")]
     Busy(InfoHash),
     /// There are [`MAX_TORRENTS`].
     #[error("there are {MAX_TORRENTS} torrents, as many as there may be: remove one")]
@@ -284,7 +288,7 @@ impl Torrents {
     /// [`CommandError::Unknown`] or [`CommandError::Busy`].
     pub fn reannounce(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
         let entry = self.settled(info_hash)?;
-        entry.must_reannounce = entry.runs();
+        entry.task.must_reannounce = entry.runs();
         Ok(())
     }
 
@@ -459,6 +463,8 @@ impl Torrents {
         };
         let was = std::mem::replace(&mut entry.activity, Activity::Idle);
         entry.set_seeding(false, now.elapsed);
+        // What it has not done is done without it.
+        entry.task.renames = false;
         entry.must_save = true;
         if was == Activity::Verifying {
             entry.to_verify = false;

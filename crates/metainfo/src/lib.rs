@@ -30,6 +30,7 @@ pub use self::bounds::{MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, 
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
 pub use self::layers::{LayerShape, Layers};
+pub use self::name::is_file_name;
 pub use self::piece_hasher::PieceHasher;
 pub use self::pieces::Pieces;
 pub use self::torrent::{File, Link, MAX_NODES, Metainfo, Provenance, Sources, Version};

@@ -46,6 +46,11 @@ pub(super) fn sanitize(element: &[u8]) -> Option<String> {
     }
 }
 
+/// Whether a file of a torrent may have this name as it is.
+pub fn is_file_name(name: &str) -> bool {
+    sanitize(name.as_bytes()).is_some_and(|safe| safe == name)
+}
+
 /// A name as [`sanitize`] makes it, or `_` when nothing is left.
 pub(super) fn sanitize_or_blank(element: &[u8]) -> String {
     sanitize(element).unwrap_or_else(|| "_".to_owned())

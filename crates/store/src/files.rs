@@ -1,6 +1,7 @@
 //! Files as one run of bytes, read and written at any position.
 
 mod changes;
+mod renaming;
 mod selecting;
 
 use std::borrow::Cow;
@@ -340,12 +341,21 @@ impl Files {
 
     /// The path of an entry's own file, also if that does not exist, relative to the root.
     pub(crate) fn own_place(&self, entry: usize) -> Cow<'_, Path> {
-        let path = &self.layout.entries[entry].path;
+        let path = self.full_name(entry);
         let writable = self.writable.as_ref();
         let is_partial = writable.is_some_and(|writable| writable.names.is_partial(entry));
-        match part_name(path).filter(|_| is_partial) {
+        match part_name(&path).filter(|_| is_partial) {
             Some(partial) => Cow::Owned(partial),
-            None => Cow::Borrowed(path),
+            None => path,
+        }
+    }
+
+    /// The path of an entry's own file once it is complete, relative to the root.
+    pub(crate) fn full_name(&self, entry: usize) -> Cow<'_, Path> {
+        let writable = self.writable.as_ref();
+        match writable.and_then(|writable| writable.names.path(entry)) {
+            Some(path) => Cow::Owned(path),
+            None => Cow::Borrowed(&self.layout.entries[entry].path),
         }
     }
 

@@ -136,6 +136,26 @@ impl Folder {
         file.map_err(|errno| self.error(action, path, errno))
     }
 
+    /// Gives a file or folder another name in its folder, as [`Self::rename_file`] does, and waits until that is on
+    /// disk.
+    ///
+    /// # Errors
+    /// If something has the name, or a system call fails. Nothing is changed then.
+    pub fn rename_path(&self, from: &Path, to: &Path) -> Result<(), StoreError> {
+        self.rename_file(from, to)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let synced = match self.open(parent(from), flags) {
+            Ok(folder) => rustix::fs::fsync(folder),
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        };
+        synced.map_err(|errno| {
+            // Otherwise it would be looked for under its name of before.
+            let _ = self.rename_file(to, from);
+            self.error("sync the folder of", to, errno)
+        })
+    }
+
     /// Gives a file another name in its folder, in which nothing may have that. Does nothing if the file does
     /// not exist.
     pub(crate) fn rename_file(&self, from: &Path, to: &Path) -> Result<(), StoreError> {

@@ -179,15 +179,16 @@ impl Drop for Lock {
             remove(&parts);
         }
         let mut entries = self.files.layout().on_disk();
-        let is_unselected = entries
-            .next()
-            .is_some_and(|(first, _)| writable.parts.holds(first));
+        let entry = entries.next().map(|(first, _)| first);
+        let is_unselected = entry.is_some_and(|first| writable.parts.holds(first));
         if let Some(first) = &self.first
             && (!created || is_unselected)
             && first.is_created
             && first.file.metadata().is_ok_and(|found| found.len() == 0)
         {
-            remove(&first.path);
+            // It may have got another name.
+            let place = entry.map(|entry| self.files.own_place(entry));
+            remove(&place.map_or(first.path.clone(), |place| self.files.root().join(place)));
         }
         if !created {
             writable.folder.remove_created();

@@ -92,10 +92,10 @@ impl Files {
     /// or written meanwhile.
     pub(crate) fn finish_name(&self, entry: usize, writable: &Writable) -> Result<(), StoreError> {
         let _renaming = writable.names.lock();
-        let path = &self.layout().entries[entry].path;
+        let path = self.full_name(entry);
         let is_due = writable.names.is_partial(entry) && !writable.parts.holds(entry);
-        if let Some(partial) = part_name(path).filter(|_| is_due) {
-            writable.folder.rename_file(&partial, path)?;
+        if let Some(partial) = part_name(&path).filter(|_| is_due) {
+            writable.folder.rename_file(&partial, &path)?;
             writable.names.set_renamed(entry);
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! The names of files that are not complete.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use crate::layout::Layout;
 
@@ -25,7 +25,7 @@ pub fn part_name(path: &Path) -> Option<PathBuf> {
 const NEVER: u8 = 0;
 /// It has the suffix.
 const PARTIAL: u8 = 1;
-/// It had the suffix, and lost it.
+/// It had the suffix, and lost it, or got another name.
 const RENAMED: u8 = 2;
 
 /// Which files have the suffix, and how much of each is missing.
@@ -39,6 +39,8 @@ pub(crate) struct PartialNames {
     pub counted: OnceLock<Vec<AtomicBool>>,
     /// Held while a file is renamed and that is noted.
     renaming: Mutex<()>,
+    /// The paths of entries that have others than in the layout, without the suffix.
+    paths: RwLock<HashMap<usize, PathBuf>>,
 }
 
 impl PartialNames {
@@ -50,6 +52,7 @@ impl PartialNames {
             missing: entries.iter().map(|it| AtomicU64::new(it.length)).collect(),
             counted: OnceLock::new(),
             renaming: Mutex::new(()),
+            paths: RwLock::default(),
         }
     }
 
@@ -66,6 +69,25 @@ impl PartialNames {
     /// The file of an entry has lost the suffix.
     pub fn set_renamed(&self, entry: usize) {
         self.states[entry].store(RENAMED, Ordering::Release);
+    }
+
+    /// The file of an entry is about to get another path.
+    pub fn note_rename(&self, entry: usize) {
+        let order = Ordering::AcqRel;
+        // One that has the suffix may move in any case.
+        let _ = self.states[entry].compare_exchange(NEVER, RENAMED, order, Ordering::Acquire);
+    }
+
+    /// The path of an entry, if it is another than in the layout.
+    pub fn path(&self, entry: usize) -> Option<PathBuf> {
+        let paths = self.paths.read().unwrap_or_else(PoisonError::into_inner);
+        paths.get(&entry).cloned()
+    }
+
+    /// Entries have other paths.
+    pub fn set_paths(&self, renamed: Vec<(usize, PathBuf)>) {
+        let mut paths = self.paths.write().unwrap_or_else(PoisonError::into_inner);
+        paths.extend(renamed);
     }
 
     /// Whether all of an entry is verified.

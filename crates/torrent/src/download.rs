@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use hawser_address::PeerAddr;
 use hawser_session::SharedPolicy;
-use hawser_store::{Resumed, Target, VerifiedFile};
+use hawser_store::{Files, Resumed, Target, VerifiedFile};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bitfield::Bitfield;
-use crate::error::{DownloadError, SelectError};
+use crate::error::{DownloadError, RenameError, SelectError};
 use crate::files::{FileTally, FilesProgress};
 use crate::layout;
 use crate::limits::Seeded;
@@ -44,6 +44,7 @@ pub struct Download {
     rates: Arc<Rates>,
     found: FoundPeers,
     selects: mpsc::Sender<Select>,
+    files: watch::Receiver<Option<Arc<Files>>>,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
 
@@ -84,6 +85,7 @@ impl Download {
         let rates = Arc::new(Rates::new(options.limits, transport.rates()));
         let (found, finds) = FoundPeers::channel();
         let (selects, selected) = mpsc::channel(MAX_SELECTS);
+        let (opened, files) = watch::channel(None);
         let job = Job {
             transport,
             metainfo: Arc::new(metainfo),
@@ -96,6 +98,7 @@ impl Download {
             rates: Arc::clone(&rates),
             found: finds,
             selects: selected,
+            opened,
         };
         let task = tokio::spawn(job.run(stop.clone()));
         Self {
@@ -106,6 +109,7 @@ impl Download {
             rates,
             found,
             selects,
+            files,
             task,
         }
     }
@@ -144,6 +148,22 @@ impl Download {
         let sent = self.selects.send((selection, reply)).await;
         sent.map_err(|_| SelectError::Ended)?;
         result.await.unwrap_or(Err(SelectError::Ended))
+    }
+
+    /// Gives a file or folder of the torrent another path in the same folder, relative to the download folder, on
+    /// disk and for what is written later. Nothing else of the torrent may have it. Waits until that is done;
+    /// while the disk is checked, until that is over.
+    ///
+    /// # Errors
+    /// If something has the path, or the file cannot be renamed, then nothing is changed; or if the
+    /// download has ended.
+    pub async fn rename(&self, from: PathBuf, to: PathBuf) -> Result<(), RenameError> {
+        let mut files = self.files.clone();
+        let opened = files.wait_for(Option::is_some).await;
+        let opened = opened.map_or(None, |files| files.clone());
+        let files = opened.ok_or(RenameError::Ended)?;
+        let renamed = tokio::task::spawn_blocking(move || files.rename(&from, &to)).await;
+        Ok(renamed.map_err(|_| RenameError::Ended)??)
     }
 
     /// How much of each file is selected and verified, as last reported.
@@ -196,6 +216,8 @@ struct Job<T> {
     found: mpsc::Receiver<Found>,
     /// Selections that take the place of that of the options.
     selects: mpsc::Receiver<Select>,
+    /// Gets the files when they are open, and verified.
+    opened: watch::Sender<Option<Arc<Files>>>,
 }
 
 impl<T: Transport> Job<T> {
@@ -233,6 +255,7 @@ impl<T: Transport> Job<T> {
         let resumed = prepare(&metainfo, target, known, &self.progress, &stop).await?;
         let check_time = begun.elapsed();
         let (files, trusted_pieces) = (Arc::clone(&resumed.files), resumed.trusted);
+        self.opened.send_replace(Some(Arc::clone(&files)));
         let mut verified = Bitfield::empty(metainfo.pieces.count());
         for piece in &resumed.verified {
             verified.set(*piece);

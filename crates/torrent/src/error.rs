@@ -93,6 +93,18 @@ pub enum SelectError {
     Ended,
 }
 
+/// Why a file or folder did not get another name, in one line each.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RenameError {
+    /// Something has that name, or the system refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The download has ended.
+    #[error("the download has ended")]
+    Ended,
+}
+
 impl From<JoinError> for DownloadError {
     fn from(error: JoinError) -> Self {
         Self::Internal(error.to_string())

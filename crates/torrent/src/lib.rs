@@ -75,7 +75,7 @@ pub use hawser_store::{Allocation, FileOptions, PART_SUFFIX, StoreError, part_na
 
 pub use self::dht::DhtContacts;
 pub use self::download::Download;
-pub use self::error::{ContentSource, DownloadError, SeedError, SelectError};
+pub use self::error::{ContentSource, DownloadError, RenameError, SeedError, SelectError};
 pub use self::files::{FileProgress, FilesProgress};
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::network::Network;
@@ -98,6 +98,6 @@ pub use self::tcp::{IpTransports, IpTransportsParseError, ListenError, Listener}
 pub use hawser_metainfo::layout::part_file;
 pub use hawser_metainfo::{
     self as metainfo, CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, Pieces,
-    Version, create,
+    Version, create, is_file_name,
 };
 pub use hawser_wire::new_peer_id;

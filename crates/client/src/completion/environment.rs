@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use hawser_torrent::Metainfo;
 
 use crate::record::Record;
+use crate::trackers;
 
 /// Most bytes of the list of trackers: the system bounds a variable to 128 KiB, and Transmission separates
 /// trackers by commas in one.
@@ -33,15 +34,15 @@ pub(super) fn environment(
         ("TR_TORRENT_PRIORITY", text("0".to_owned())),
         (
             "TR_TORRENT_TRACKERS",
-            text(metainfo.map(trackers).unwrap_or_default()),
+            text(hosts(&trackers::of(record, metainfo).unwrap_or_default())),
         ),
     ]
 }
 
-/// Hosts of the trackers of a torrent, separated by commas.
-fn trackers(metainfo: &Metainfo) -> String {
+/// Hosts of trackers, separated by commas.
+fn hosts(trackers: &[Vec<String>]) -> String {
     let mut hosts = String::new();
-    for url in metainfo.sources.trackers.iter().flatten() {
+    for url in trackers.iter().flatten() {
         let host = host(url);
         if host.is_empty() || hosts.split(',').any(|known| known == host) {
             continue;

@@ -386,6 +386,19 @@ pub struct TorrentChange {
     /// The URLs of all its trackers, in tiers (BEP 12), in place of those that it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trackers: Option<Vec<Vec<String>>>,
+    /// Another name of a file or folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rename: Option<Rename>,
+}
+
+/// Another name of a file or folder of a torrent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rename {
+    /// Its path below the folder of the torrent, as the file has it: that of the torrent's name, or one that begins with it.
+    pub path: String,
+    /// Its name, in the same folder.
+    pub name: String,
 }
 
 /// A change of what is wanted of files. What is not given stays.

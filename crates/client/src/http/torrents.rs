@@ -25,6 +25,7 @@ use crate::fetch::FetchError;
 use crate::files::FileChanges;
 use crate::groups::OuterChange;
 use crate::record::{MAX_PEERS, parse_hash};
+use crate::renames::Rename;
 use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers::{self, TrackerChange};
@@ -46,7 +47,9 @@ pub(super) fn refused(error: &ClientError) -> JsonError {
         }
         ClientError::Fetch(FetchError::Url(_)) => StatusCode::BAD_REQUEST,
         ClientError::Fetch(_) => StatusCode::BAD_GATEWAY,
-        ClientError::Refused(_) | ClientError::NotRemoved(_) => StatusCode::CONFLICT,
+        ClientError::Refused(_) | ClientError::NotRemoved(_) | ClientError::NotRenamed(_) => {
+            StatusCode::CONFLICT
+        }
         ClientError::NotSaved(_) | ClientError::State(_) | ClientError::Stopping => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -260,7 +263,7 @@ fn tracker(status: &TrackerStatus) -> body::Tracker {
     }
 }
 
-/// Change a torrent: labels, limits of seeding and of rates, files, trackers, position, folder
+/// Change a torrent: labels, limits of seeding and of rates, files, trackers, position, folder, the name of a file
 #[utoipa::path(
     patch, path = "/torrents/{hash}", operation_id = "change_torrent", params(OfTorrent),
     request_body = TorrentChange,
@@ -295,6 +298,7 @@ pub(super) async fn change(
             }
         }
     }
+    let rename = change.rename.take();
     let trackers = trackers.map(|tiers| [TrackerChange::Set(tiers)]);
     let seconds = change
         .seconds
@@ -308,6 +312,10 @@ pub(super) async fn change(
         apply(all, hash, change, seconds, &files)
     });
     changed.await.map_err(|error| refused(&error))?;
+    if let Some(body::Rename { path, name }) = rename {
+        let renamed = client.rename(hash, Rename { path, name }).await;
+        renamed.map_err(|error| refused(&error))?;
+    }
     shown(&daemon, hash, StatusCode::OK).await
 }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FileChoice, FilePriority, Files};
 use crate::record::{Announcement, Dates, Origin, Outcome, Pending, SeedLimit, Totals};
+use crate::renames::Rename;
 use crate::settings::{RateLimit, RateLimits, Settings};
 
 fn record(number: u8) -> Record {
@@ -35,6 +36,10 @@ fn record(number: u8) -> Record {
             trackers: Some(vec![vec!["udp://a.example:1".into()]]),
             group: "slow".into(),
             is_exempt: true,
+            renames: vec![Rename {
+                path: "a/b".into(),
+                name: "c".into(),
+            }],
         },
         rank: 7,
         peers: vec![

@@ -73,6 +73,17 @@ pub(super) enum Activity {
     Removing,
 }
 
+/// What the task of a torrent is ordered while it runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TaskOrders {
+    /// Whether it does not know all settings of its record.
+    pub must_apply: bool,
+    /// Whether it is to announce the torrent to its trackers.
+    pub must_reannounce: bool,
+    /// Whether it was ordered to rename a file, and has not reported that.
+    pub renames: bool,
+}
+
 /// A torrent.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -92,10 +103,8 @@ pub(super) struct Entry {
     pub unsaved_since: Option<Duration>,
     /// Whether its record must be on disk at once.
     pub must_save: bool,
-    /// Whether its task does not know all settings of its record.
-    pub must_apply: bool,
-    /// Whether its task is to announce it to its trackers.
-    pub must_reannounce: bool,
+    /// What its task is to be ordered, or was.
+    pub task: TaskOrders,
     /// Whether it runs beside the queue, though it is not its turn.
     pub skips_queue: bool,
     /// Whether it was ordered to be announced, and that is not reported yet.
@@ -116,8 +125,7 @@ impl Entry {
             sent_at: Duration::ZERO,
             unsaved_since: None,
             must_save: false,
-            must_apply: false,
-            must_reannounce: false,
+            task: TaskOrders::default(),
             skips_queue: false,
             is_announced: false,
             changed: Duration::ZERO,
@@ -131,7 +139,15 @@ impl Entry {
 
     /// Whether it is to run.
     pub fn wants_to_run(&self) -> bool {
-        self.record.started && self.record.outcome.is_none() && self.record.pending.is_none()
+        self.record.started && self.record.outcome.is_none() && !self.must_end()
+    }
+
+    /// Whether it may not run, as its content is to be moved or it is to be removed.
+    pub fn must_end(&self) -> bool {
+        matches!(
+            self.record.pending,
+            Some(Pending::Move(_) | Pending::Remove { .. })
+        )
     }
 
     /// Whether it downloads or seeds, or is about to, and was not ordered to end.
@@ -163,7 +179,7 @@ impl Entry {
             Activity::Halting => match self.record.pending {
                 Some(Pending::Remove { .. }) => Status::Removing,
                 Some(Pending::Move(_)) => Status::Moving,
-                None => Status::Stopping,
+                None | Some(Pending::Rename(_)) => Status::Stopping,
             },
             Activity::Idle if self.to_verify => Status::CheckQueued,
             Activity::Idle => match (&self.record.outcome, self.record.started) {
@@ -180,7 +196,7 @@ impl Entry {
         self.base = self.record.totals;
         self.seeding_since = None;
         // Its task begins with its record.
-        self.must_apply = false;
+        self.task = TaskOrders::default();
         self.activity = activity;
     }
 

@@ -45,7 +45,7 @@ impl Torrents {
         settings.is_exempt = change.is_exempt.unwrap_or(settings.is_exempt);
         if (&settings.group, settings.is_exempt) != (&before.0, before.1) {
             entry.must_save = true;
-            entry.must_apply = true;
+            entry.task.must_apply = true;
         }
         Ok(())
     }

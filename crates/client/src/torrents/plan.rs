@@ -89,7 +89,7 @@ impl Torrents {
             let Some(entry) = self.entries.get_mut(info_hash) else {
                 continue;
             };
-            let settled = entry.record.pending.is_none();
+            let settled = !entry.must_end();
             let goes_on = match entry.activity {
                 Activity::Verifying => settled && entry.to_verify,
                 // Verified anew by running again.
@@ -145,6 +145,11 @@ impl Torrents {
                     orders.push(Order::Remove(*info_hash));
                     continue;
                 }
+                Some(Pending::Rename(_)) => {
+                    entry.activity = Activity::Moving;
+                    orders.push(Order::Rename(*info_hash));
+                    continue;
+                }
                 None => {}
             }
             let may_check = taken.checks < checks;
@@ -183,11 +188,17 @@ impl Torrents {
             let Some(entry) = self.entries.get_mut(info_hash) else {
                 continue;
             };
-            if std::mem::take(&mut entry.must_apply) && entry.runs() {
+            if std::mem::take(&mut entry.task.must_apply) && entry.runs() {
                 orders.push(Order::Apply(*info_hash));
             }
-            if std::mem::take(&mut entry.must_reannounce) && entry.runs() {
+            if std::mem::take(&mut entry.task.must_reannounce) && entry.runs() {
                 orders.push(Order::Reannounce(*info_hash));
+            }
+            if matches!(entry.record.pending, Some(Pending::Rename(_)))
+                && entry.runs()
+                && !std::mem::replace(&mut entry.task.renames, true)
+            {
+                orders.push(Order::Rename(*info_hash));
             }
         }
     }

@@ -69,7 +69,7 @@ impl Torrents {
         changes.apply(&mut entry.record.settings.rates);
         if entry.record.settings.rates != before {
             entry.must_save = true;
-            entry.must_apply = true;
+            entry.task.must_apply = true;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Torrents {
         let grows = kept.grows_to(&files);
         *kept = files;
         entry.must_save = true;
-        entry.must_apply = true;
+        entry.task.must_apply = true;
         if grows && entry.is_complete() {
             entry.record.dates.completed = None;
             if let Some(Outcome::Finished(_)) = entry.record.outcome {
@@ -135,7 +135,7 @@ impl Torrents {
         }
         entry.record.settings.trackers = Some(after);
         entry.must_save = true;
-        entry.must_apply = true;
+        entry.task.must_apply = true;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The cases that matter most, one by one; random ones are in [`random`].
 
 mod alternative;
+mod changes;
 mod groups;
 mod random;
 
@@ -14,7 +15,6 @@ use crate::record::{Dates, SeedLimit, Totals};
 use crate::settings::{
     AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateLimits, Settings,
 };
-use crate::trackers::TrackerChange;
 
 fn hash(number: u8) -> InfoHash {
     InfoHash([number; 20])
@@ -64,6 +64,7 @@ struct Host {
     rates_in_force: Option<RateLimits>,
     groups: Groups,
     moves: Vec<InfoHash>,
+    renames: Vec<InfoHash>,
     removals: Vec<InfoHash>,
     /// Torrents for which a program is to be run.
     announcing: Vec<InfoHash>,
@@ -110,6 +111,11 @@ impl Host {
                     assert!(!task.halts && !task.verifies);
                     let settings = torrents.record(hash).expect("a record").settings.clone();
                     assert_ne!(self.obeyed.insert(hash, settings.clone()), Some(settings));
+                }
+                Order::Rename(hash) => {
+                    let kept = self.disk.get(&hash).expect("it is on disk");
+                    assert!(matches!(kept.pending, Some(Pending::Rename(_))));
+                    self.renames.push(hash);
                 }
                 Order::Reannounce(hash) => {
                     let task = self.tasks.get(&hash).expect("a task to announce");
@@ -589,29 +595,4 @@ fn what_runs_is_announced_when_that_is_asked() {
     host.log.clear();
     host.obey(&mut torrents);
     assert_eq!(host.log, [Order::Save(hash(0))]);
-}
-
-#[test]
-fn other_trackers_are_kept_and_obeyed() {
-    let (mut torrents, mut host) = running(Bounds::default(), 1);
-    let named = [vec!["udp://a:1".to_owned()]];
-    let add = |url: &str| [TrackerChange::Add(vec![url.to_owned()])];
-    let change = |torrents: &mut Torrents, changes: &[TrackerChange]| {
-        torrents.change_trackers(hash(0), &named, changes)
-    };
-    host.log.clear();
-    let same = Err(CommandError::SameTrackers(hash(0)));
-    assert_eq!(change(&mut torrents, &add("udp://a:1")), same);
-    let set = [TrackerChange::Set(named.to_vec())];
-    assert_eq!(change(&mut torrents, &set), Ok(()));
-    let wrong = change(&mut torrents, &add("ftp://b/"));
-    assert!(matches!(&wrong, Err(CommandError::Value(text)) if text.contains("ftp://b/")));
-    host.obey(&mut torrents);
-    assert_eq!(host.log, []);
-    change(&mut torrents, &add("udp://b:1")).unwrap();
-    change(&mut torrents, &add("udp://c:1")).unwrap();
-    host.obey(&mut torrents);
-    assert_eq!(host.log, [Order::Save(hash(0)), Order::Apply(hash(0))]);
-    let kept = host.disk[&hash(0)].settings.trackers.clone().unwrap();
-    assert_eq!(kept.concat(), ["udp://a:1", "udp://b:1", "udp://c:1"]);
 }

@@ -233,3 +233,73 @@ fn a_lock_leaves_nothing_unless_something_was_written() {
     drop(lock);
     assert_eq!(fs::metadata(root.join("t/b")).unwrap().len(), 5);
 }
+
+#[test]
+fn files_and_folders_get_other_names_while_they_are_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |path: &str| dir.path().join(path);
+    let rename = |files: &Files, from: &str, to: &str| files.rename(from.as_ref(), to.as_ref());
+    let layout = layout(&[("t/a", 5), ("t/sub/b", 7), ("t/sub/c", 8)]);
+    let files = writable(dir.path(), layout);
+    files.write_run(0, &[&[1; 12]]).unwrap();
+    rename(&files, "t/a", "t/x").unwrap();
+    rename(&files, "t/sub", "t/other").unwrap();
+    rename(&files, "t", "top").unwrap();
+    rename(&files, "top/other/b", "top/other/y").unwrap();
+    assert_eq!(fs::read(at("top/x")).unwrap(), [1; 5]);
+    // What is open stays open, and the rest is found, under every name that it has had.
+    files.close(1);
+    files.write_run(5, &[&[2; 15]]).unwrap();
+    let mut back = [0; 20];
+    files.read_at(0, &mut back).unwrap();
+    assert_eq!((back[4], back[5], back[19]), (1, 2, 2));
+    assert_eq!(fs::read(at("top/other/y")).unwrap(), [2; 7]);
+    assert_eq!(fs::read(at("top/other/c")).unwrap(), [2; 8]);
+    files.check_lengths().unwrap();
+    assert!(!at("t").exists());
+    // Nothing is replaced.
+    fs::write(at("top/mine"), "mine").unwrap();
+    let error = rename(&files, "top/x", "top/mine").unwrap_err().to_string();
+    assert!(error.contains("top/mine"), "{error}");
+    assert_eq!(fs::read(at("top/mine")).unwrap(), b"mine");
+    files.close_all();
+    files.read_at(0, &mut back).unwrap();
+    // No entry has this path.
+    rename(&files, "top/mine", "top/yours").unwrap();
+}
+
+#[test]
+fn files_that_are_not_there_yet_are_created_under_their_other_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = untouched(dir.path(), layout(&[("t/a", 5), ("t/b", 5)])).unwrap();
+    files.rename("t/a".as_ref(), "t/x".as_ref()).unwrap();
+    files.rename("t".as_ref(), "u".as_ref()).unwrap();
+    files.write_run(0, &[&[1; 10]]).unwrap();
+    assert_eq!(fs::read(dir.path().join("u/x")).unwrap(), [1; 5]);
+    assert!(!dir.path().join("t").exists());
+}
+
+#[test]
+fn looks_find_files_while_they_get_other_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = writable(dir.path(), layout(&[("t/a", 5)]));
+    files.write_run(0, &[&[1; 5]]).unwrap();
+    let stamp = files.stamp_on_disk(0);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut looks = 0;
+            while !is_done.load(std::sync::atomic::Ordering::Acquire) {
+                assert_eq!(files.stamp_on_disk(0), stamp);
+                looks += 1;
+            }
+            looks
+        });
+        for _ in 0..10 {
+            files.rename("t/a".as_ref(), "t/b".as_ref()).unwrap();
+            files.rename("t/b".as_ref(), "t/a".as_ref()).unwrap();
+        }
+        is_done.store(true, std::sync::atomic::Ordering::Release);
+        assert!(looks.join().unwrap() > 0);
+    });
+}

@@ -17,7 +17,7 @@ fn tracker(stop: &CancellationToken) -> (String, impl Fn() -> (u64, u64)) {
     tokio::spawn(async move { server.run(&stop).await });
     let count = move || {
         let counters = monitor.counters();
-        (counters.peers as u64, counters.announces)
+        (counters.peers, counters.announces)
     };
     (url, count)
 }

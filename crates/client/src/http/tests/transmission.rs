@@ -210,3 +210,69 @@ async fn trackers_are_added_replaced_removed_and_listed() {
         assert_eq!(status, 200);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_folders_and_torrents_are_renamed() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    let hash = rpc.add(&folder).await;
+    let rename = |path: &str, name: &str| json!({"ids": [1], "path": path, "name": name});
+    let renamed = rpc
+        .works("torrent-rename-path", rename("set/inner/c", "x"))
+        .await;
+    assert_eq!(
+        renamed,
+        json!({"id": 1, "path": "set/inner/c", "name": "x"})
+    );
+    // One that runs, in the other form of the protocol.
+    rpc.works("torrent-start", json!({"ids": [1]})).await;
+    rpc.wait(&hash, |view| view.status == Status::Seeding).await;
+    let params = rename("set", "top");
+    let body =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "torrent_rename_path", "params": params});
+    let (status, _, answer) = rpc.api.rpc(&rpc.session, &body).await;
+    assert_eq!((status, answer.contains("error")), (200, false), "{answer}");
+    let path = format!("/api/v1/torrents/{hash}");
+    let change = json!({"rename": {"path": "top/inner", "name": "outer"}});
+    let (status, changed) = rpc.api.json(&format!("PATCH {path}"), &change).await;
+    assert_eq!(
+        (status, &changed["name"], &changed["status"]),
+        (200, &json!("top"), &json!("seeding"))
+    );
+    let shown = rpc.fields(&["name", "files"]).await;
+    let names = |files: &Value, key: &str| -> Vec<String> {
+        let files = files.as_array().unwrap().iter();
+        files
+            .map(|file| file[key].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let expected = ["top/a", "top/b", "top/outer/x"];
+    assert_eq!(
+        (&shown["name"], names(&shown["files"], "name")),
+        (&json!("top"), expected.map(Into::into).to_vec())
+    );
+    let (_, detail) = rpc.api.json(&format!("GET {path}"), &Value::Null).await;
+    assert_eq!(names(&detail["files"], "path"), expected);
+    let top = folder.with_file_name("top");
+    assert_eq!(std::fs::read(top.join("outer/x")).unwrap(), [3; 50_000]);
+    assert!(!folder.exists());
+    // What is wrong changes nothing.
+    std::fs::write(top.join("mine"), "mine").unwrap();
+    for (from, to) in [
+        ("top/a", "b"),
+        ("top/z", "y"),
+        ("top/a", "mine"),
+        ("top/a", "a.part"),
+    ] {
+        let refused = rpc.call("torrent-rename-path", rename(from, to)).await;
+        assert_ne!(refused["result"], "success", "{from} {to}");
+        let change = json!({"rename": {"path": from, "name": to}});
+        let (status, _) = rpc.api.json(&format!("PATCH {path}"), &change).await;
+        assert_eq!(status, if to == "mine" { 409 } else { 400 }, "{from} {to}");
+    }
+    assert_eq!(
+        names(&rpc.fields(&["files"]).await["files"], "name"),
+        expected
+    );
+    assert_eq!(std::fs::read(top.join("a")).unwrap(), [1; 50_000]);
+}
