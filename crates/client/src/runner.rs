@@ -35,6 +35,8 @@ pub struct Live {
     pub download: Option<watch::Receiver<Progress>>,
     /// The trackers.
     pub trackers: Option<watch::Receiver<Vec<TrackerStatus>>>,
+    /// Whether its trackers alone can name peers: no other search runs, and no peer was named.
+    pub only_trackers: bool,
 }
 
 /// What a task is given.
@@ -146,7 +148,11 @@ impl Job {
         let (sought, stats) = (finding.sought.clone(), finding.stats.subscribe());
         let search = self.engine.finder.search(sought, stats);
         let status = search.status();
-        self.live.send_modify(|live| live.trackers = status);
+        let only_trackers = !search.goes_beyond_trackers() && self.record.peers.is_empty();
+        self.live.send_modify(|live| {
+            live.trackers = status;
+            live.only_trackers = only_trackers;
+        });
         finding.search = Some(search);
     }
 
@@ -156,7 +162,11 @@ impl Job {
             Known::Metainfo(metainfo) => *metainfo,
             Known::Link { magnet, .. } => {
                 self.find(finding);
-                peers.extend(link_peers(&magnet).await);
+                let named = link_peers(&magnet).await;
+                if !named.is_empty() {
+                    self.live.send_modify(|live| live.only_trackers = false);
+                }
+                peers.extend(named);
                 let resolved = self.resolve(&magnet, peers.clone(), finding).await?;
                 let Some((metainfo, had)) = resolved else {
                     return Ok(());

@@ -118,6 +118,21 @@ impl View {
         all
     }
 
+    /// Why it cannot get on, and what helps; `None` if nothing is known that keeps it.
+    pub fn hint(&self) -> Option<&'static str> {
+        let live = self.live.as_ref()?;
+        let wants_peers = matches!(self.status, Status::Resolving | Status::Downloading);
+        let asks_trackers = live
+            .trackers
+            .as_ref()
+            .is_some_and(|asked| !asked.borrow().is_empty());
+        let finds_none = live.only_trackers && !asks_trackers;
+        (wants_peers && finds_none && self.rates().peers == 0).then_some(
+            "no peer is known and none can be found: the torrent has no tracker, and the daemon searches \
+             neither the DHT nor the own network. Name a peer or a tracker, or start the daemon with --find dht",
+        )
+    }
+
     /// Why it does not run though it was started; `None` if it has not failed.
     pub fn error(&self) -> Option<&str> {
         match &self.record.outcome {

@@ -114,6 +114,11 @@ impl PeerSearch {
         }
     }
 
+    /// Whether peers are found by other means than trackers.
+    pub fn goes_beyond_trackers(&self) -> bool {
+        self.dht.is_some() || self.local.is_some()
+    }
+
     /// The torrent has these trackers from now on, in tiers (BEP 12).
     pub fn set_trackers(&mut self, tiers: Vec<Vec<String>>) {
         if let Some(trackers) = &self.trackers {

@@ -208,6 +208,32 @@ async fn a_magnet_link_becomes_a_torrent_that_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_torrent_whose_peers_nothing_finds_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let seeded = Seeded::start(dir.path(), 2).await;
+    let host = Host::start(dir.path(), Bounds::default());
+    let (nowhere, tracker) = (InfoHash([1; 20]), InfoHash([2; 20]));
+    for link in [
+        format!("magnet:?xt=urn:btih:{nowhere}"),
+        format!("magnet:?xt=urn:btih:{tracker}&tr=http://127.0.0.1:9/announce"),
+        format!(
+            "magnet:?xt=urn:btih:{}&x.pe={}",
+            seeded.info_hash, seeded.peer
+        ),
+    ] {
+        let new = NewTorrent::new(Source::Magnet(link));
+        host.client.add(new).await.unwrap();
+    }
+    let view = host.wait(nowhere, |view| view.hint().is_some()).await;
+    assert!(view.hint().unwrap().contains("no tracker"));
+    host.wait(seeded.info_hash, |view| view.status == Status::Seeding)
+        .await;
+    let view = host.wait(tracker, |view| view.live.is_some()).await;
+    assert_eq!((view.status, view.hint()), (Status::Resolving, None));
+    host.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failure_stays_that_of_one_torrent() {
     let dir = tempfile::tempdir().unwrap();
     let (first, second) = (

@@ -40,6 +40,9 @@ pub struct Torrent {
     pub status: String,
     /// Why it has failed.
     pub error: Option<String>,
+    /// Why it cannot get on, and what helps; none if nothing is known that keeps it.
+    #[serde(default)]
+    pub hint: Option<String>,
     /// The limit that has ended its seeding: ratio, time or idle.
     pub finished_by: Option<String>,
     /// Its position in the queue, from 0.
@@ -531,6 +534,7 @@ impl From<&View> for Torrent {
             name: record.name.clone(),
             status: view.status.name().to_owned(),
             error: view.error().map(ToOwned::to_owned),
+            hint: view.hint().map(ToOwned::to_owned),
             finished_by,
             position: view.position as u64,
             labels: record.labels.clone(),

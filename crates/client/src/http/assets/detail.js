@@ -75,8 +75,9 @@ export function detail(hash, name) {
     pill.className = `pill ${statusKind(torrent)}`;
     done.textContent = percent(torrent.content.done);
     bar.firstElementChild.style.width = `${100 * (torrent.content.checked ?? torrent.content.done ?? 0)}%`;
-    error.hidden = torrent.error === null;
-    error.textContent = torrent.error ?? "";
+    const reason = torrent.error ?? torrent.hint;
+    error.hidden = reason === null;
+    error.textContent = reason ?? "";
     // Buttons that are being pressed are not made anew.
     if (status !== torrent.status) { status = torrent.status; actions.replaceChildren(...buttons([hash])); }
     part.show?.(torrent);

@@ -13,6 +13,7 @@ fn torrent(hash: usize, position: u64) -> Torrent {
         name: "name".to_owned(),
         status: "seeding".to_owned(),
         error: None,
+        hint: None,
         finished_by: None,
         position,
         labels: Vec::new(),

@@ -78,8 +78,8 @@ pub fn detail(detail: &Detail) {
         plain(&torrent.folder),
         share(torrent)
     );
-    if let Some(error) = &torrent.error {
-        outln!("{}", plain(error));
+    for reason in torrent.error.iter().chain(&torrent.hint) {
+        outln!("{}", plain(reason));
     }
     for (number, file) in (1..).zip(&detail.files) {
         let wish = match (file.wanted, file.priority) {
