@@ -45,6 +45,7 @@ pub struct Download {
     found: FoundPeers,
     selects: mpsc::Sender<Select>,
     files: watch::Receiver<Option<Arc<Files>>>,
+    max_peers: watch::Sender<usize>,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
 
@@ -86,6 +87,7 @@ impl Download {
         let (found, finds) = FoundPeers::channel();
         let (selects, selected) = mpsc::channel(MAX_SELECTS);
         let (opened, files) = watch::channel(None);
+        let (max_peers, followed) = watch::channel(usize::MAX);
         let job = Job {
             transport,
             metainfo: Arc::new(metainfo),
@@ -99,6 +101,7 @@ impl Download {
             found: finds,
             selects: selected,
             opened,
+            max_peers: followed,
         };
         let task = tokio::spawn(job.run(stop.clone()));
         Self {
@@ -110,6 +113,7 @@ impl Download {
             found,
             selects,
             files,
+            max_peers,
             task,
         }
     }
@@ -128,6 +132,13 @@ impl Download {
     /// Sets which limits its own are within, from now on: at first those of its session, if it has one.
     pub fn set_outer_limits(&self, limits: &OuterLimits) {
         self.rates.set_outer(limits);
+    }
+
+    /// Sets how many address-level peers may be connected, from now on: any number at first. Where more are,
+    /// the least useful ones are closed: those that transfer least.
+    pub fn set_max_peers(&self, max: usize) {
+        self.max_peers
+            .send_if_modified(|kept| std::mem::replace(kept, max) != max);
     }
 
     /// Gives it peers while it runs. They are ignored unless its options say that peers are found.
@@ -218,6 +229,8 @@ struct Job<T> {
     selects: mpsc::Receiver<Select>,
     /// Gets the files when they are open, and verified.
     opened: watch::Sender<Option<Arc<Files>>>,
+    /// How many peers may be connected.
+    max_peers: watch::Receiver<usize>,
 }
 
 impl<T: Transport> Job<T> {
@@ -282,6 +295,7 @@ impl<T: Transport> Job<T> {
         )?;
         swarm.begin(&options.files, Instant::now());
         swarm.take_selections(self.selects);
+        swarm.follow_max_peers(self.max_peers);
         swarm.follow(&self.policy);
         swarm.set_slots(options.slots);
         match options.finds_peers {

@@ -25,7 +25,7 @@
 //!
 //! It keeps at most [`MAX_ACCEPTED`] connections that peers opened, 500 that were dialed to
 //! downloaders, and those that the path sets of the listed peers and of at most 60 found ones order. It
-//! remembers 2,000 addresses of found peers. Of peers that have left it keeps their keys, their bans
+//! remembers 2,000 addresses of found peers. Its user may set how many peers may be connected at all. Of peers that have left it keeps their keys, their bans
 //! and what they delivered, without a bound.
 
 mod answers;
@@ -49,6 +49,7 @@ mod inputs;
 mod metadata;
 mod net;
 mod orders;
+mod peer_limit;
 mod policy;
 mod recent;
 mod recruit;
@@ -358,6 +359,7 @@ impl<T: Transport> Swarm<T> {
             Event::Selected(selection, reply) => self.selected((selection, reply), now),
             // The tick that follows takes the news.
             Event::Scanned => {}
+            Event::MaxPeers(max) => self.set_max_peers(max, now),
             Event::NoMoreIncoming => self.ending.failure = Some(DownloadError::EndpointClosed),
         }
     }
@@ -399,6 +401,11 @@ impl<T: Transport> Swarm<T> {
             {
                 self.ban_remote(id, &reason);
             }
+            return None;
+        }
+        if !self.conns.has_room_for(&key) {
+            let connection = &session.connection;
+            connection.close(CloseCode::TooMany, peer_limit::TOO_MANY_PEERS);
             return None;
         }
         if self.is_duplicate(&session, dialed) {
@@ -470,7 +477,8 @@ impl<T: Transport> Swarm<T> {
         }
         let conns = self.conns.open.values();
         let accepted = conns.filter(|conn| conn.dialed.is_none());
-        if accepted.count() >= MAX_ACCEPTED {
+        let has_room = self.conns.has_room_for(&connection.key());
+        if accepted.count() >= MAX_ACCEPTED || !has_room {
             let Some(spare) = self.conns.spare() else {
                 connection.close(CloseCode::TooMany, TOO_MANY);
                 return;

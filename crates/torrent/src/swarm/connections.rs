@@ -24,6 +24,8 @@ pub(super) struct Connections {
     /// The numbers of their peers, and of those that were connected last.
     pub groups: Groups,
     last_id: ConnId,
+    /// How many peers may be connected.
+    pub max_peers: usize,
     /// Connections opened by peers whose handshake is not over.
     pub handshaking: Crowd<Arc<dyn Connection>>,
     /// What peers are told of each other.
@@ -41,6 +43,7 @@ impl Default for Connections {
             touched: HashSet::new(),
             groups: Groups::default(),
             last_id: 0,
+            max_peers: usize::MAX,
             handshaking: Crowd::new(MAX_HANDSHAKING),
             exchanges: Exchanges::default(),
             metadata: HashMap::new(),

@@ -38,6 +38,8 @@ pub(super) enum Event<T: Transport> {
     Web(SeedId, RunId, WebEvent),
     /// Files were selected on disk.
     Selected(Selection, oneshot::Sender<Result<(), SelectError>>),
+    /// So many peers may be connected.
+    MaxPeers(usize),
     /// The served files were checked for changes.
     Scanned,
     NoMoreIncoming,

@@ -5,6 +5,7 @@ use std::time::Instant;
 use hawser_manager::{Action, Cause, Failure, Order};
 
 use super::event::DialResult;
+use super::peer_limit::TOO_MANY_PEERS;
 use super::remotes::Remote;
 use super::state::Swarm;
 use super::subflow::{Dialed, Peer};
@@ -176,6 +177,10 @@ impl<T: Transport> Swarm<T> {
                 };
                 match joined {
                     Ok(Some(_)) => known.paths.connected(subflow, rtt, now),
+                    Ok(None) if self.conns.is_full() => {
+                        let why = TOO_MANY_PEERS.to_owned();
+                        known.paths.lost(subflow, Failure::Rejected, why, now);
+                    }
                     Ok(None) => known.paths.closed(subflow),
                     Err(gone) if gone.is_final() => {
                         known.paths.closed(subflow);

@@ -1,6 +1,7 @@
 //! Peers that are found while a torrent runs, by others or from peers: dialed as there is room, and given
 //! up when they are of no use.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use hawser_address::PeerAddr;
@@ -68,7 +69,13 @@ impl<T: Transport> Swarm<T> {
         let is_complete = self.is_complete();
         let remotes = self.dialing.remotes.values();
         let found = remotes.filter(|remote| remote.is_found()).count();
-        for _ in found..MAX_FOUND {
+        let conns = self.conns.open.values();
+        let connected: HashSet<RemoteId> =
+            conns.filter_map(|conn| Some(conn.remote()?.0)).collect();
+        let remotes = self.dialing.remotes.iter();
+        let dialing = remotes.filter(|(id, it)| it.is_found() && !connected.contains(*id));
+        let free = self.conns.free_places(dialing.count());
+        for _ in 0..MAX_FOUND.saturating_sub(found).min(free) {
             let conns = &self.conns.open;
             let skip = |addr, source| {
                 let is_left = is_complete && source != PeerSource::Local;
