@@ -30,6 +30,7 @@ mod history;
 pub mod http;
 mod metainfo;
 mod owner;
+mod peer_limits;
 mod peers;
 mod port_mapping;
 mod record;
@@ -61,6 +62,7 @@ pub use self::groups::{
     GroupChanges, GroupLimits, Groups, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange,
 };
 pub use self::history::{MAX_SAMPLES, Sample};
+pub use self::peer_limits::{PeerChanges, PeerLimits};
 pub use self::peers::{Hop, PathView, PeerView};
 pub use self::port_mapping::{GATEWAY_PORT, PortMapper, PortMapping};
 pub use self::record::{

@@ -4,6 +4,7 @@
 //! reports of torrents, of which each has a task. A command is answered when what it changes is on disk.
 
 mod disk;
+mod peers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ struct Running {
     reannounce: Arc<Notify>,
     /// The file that it is to rename.
     rename: watch::Sender<Option<Rename>>,
+    /// How many peers it may be connected to.
+    max_peers: watch::Sender<usize>,
     live: watch::Receiver<Live>,
     history: History,
 }
@@ -114,6 +117,8 @@ pub(crate) struct Owner {
     /// Reports changes other than in numbers.
     changed: watch::Sender<()>,
     began: Instant,
+    /// Which torrents come first when peers are shared out.
+    turn: usize,
 }
 
 impl Owner {
@@ -135,6 +140,7 @@ impl Owner {
             renames: HashMap::new(),
             changed: watch::Sender::new(()),
             began: Instant::now(),
+            turn: 0,
         }
     }
 
@@ -192,6 +198,8 @@ impl Owner {
                     self.count();
                     self.sample();
                     let _ = self.carry_out().await;
+                    self.turn = self.turn.wrapping_add(1);
+                    self.share_peers();
                 }
             }
         }
@@ -367,6 +375,7 @@ impl Owner {
         let any = !orders.is_empty();
         let outcome = self.obey(orders).await;
         if any {
+            self.share_peers();
             self.changed.send_replace(());
         }
         outcome
@@ -465,6 +474,7 @@ impl Owner {
         let (windows, read) = watch::channel(Windows::default());
         let reannounce = Arc::new(Notify::new());
         let (rename, renames) = watch::channel(None);
+        let (max_peers, most) = watch::channel(0);
         let stop = CancellationToken::new();
         let running = Running {
             stop: stop.clone(),
@@ -472,6 +482,7 @@ impl Owner {
             windows,
             reannounce: Arc::clone(&reannounce),
             rename,
+            max_peers,
             live: shown,
             history: History::default(),
         };
@@ -486,6 +497,7 @@ impl Owner {
             windows: read,
             reannounce,
             renames,
+            max_peers: most,
             stop,
         };
         let task = self.tasks.spawn(async move {

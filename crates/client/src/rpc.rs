@@ -1,7 +1,6 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
-//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of peers,
-//! cookies for URLs. A value that changes nothing is
+//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: cookies for URLs. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
 mod change;
@@ -156,6 +155,8 @@ impl Calls for Rpc<'_> {
     }
 
     fn show(&self, ids: &[TorrentId], parts: Parts, show: &mut dyn FnMut(&TorrentView)) {
+        let bounds = self.runtime.block_on(self.client.bounds());
+        let max_peers = bounds.unwrap_or_default().all.peers.each;
         for view in self.views_of(ids) {
             let needs_metainfo = [
                 Parts::TEXTS,
@@ -182,6 +183,7 @@ impl Calls for Rpc<'_> {
                 metainfo: metainfo.as_deref(),
                 path: &self.client.metainfo_path(view.record.info_hash),
                 files: files.as_ref(),
+                max_peers,
             };
             show(&self::show::torrent(&view, &kept, parts));
         }
@@ -211,6 +213,7 @@ impl Calls for Rpc<'_> {
         }
         let mut settings = Settings {
             seeding: changes.limits,
+            max_peers: changes.max_peers,
             ..Settings::default()
         };
         changes.rates.apply(&mut settings.rates);
@@ -330,11 +333,12 @@ impl Calls for Rpc<'_> {
         let local = self.addresses.tcp.map_or(0, |tcp| tcp.port());
         change::check_settings(settings, &self.session(), local)?;
         let (rates, queue) = (change::rates(settings), change::queue(settings));
-        let alternative = change::alternative(settings);
+        let (alternative, peers) = (change::alternative(settings), change::peers(settings));
         let changed = self.client.change(move |all| {
             all.change_queue(queue)?;
             all.change_alternative(alternative)?;
             all.change_all_rates(rates);
+            all.change_peer_limits(peers);
             Ok(())
         });
         let changed = self.runtime.block_on(changed);

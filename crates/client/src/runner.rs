@@ -48,6 +48,8 @@ pub(crate) struct Job {
     pub live: watch::Sender<Live>,
     /// The settings of the record, also those that change while the task runs.
     pub settings: watch::Receiver<Settings>,
+    /// How many peers it may be connected to, also as that changes while the task runs.
+    pub max_peers: watch::Receiver<usize>,
     /// The bytes that are being read while they are fetched.
     pub windows: watch::Receiver<Windows>,
     /// Asks for an announce to the trackers.
@@ -186,6 +188,7 @@ impl Job {
         let download = session.download(metainfo, folder, peers, options);
         let download = download.map_err(|error| error.to_string())?;
         download.set_outer_limits(&self.engine.outer_limits(&begun));
+        download.set_max_peers(*self.max_peers.borrow());
         tokio::select! {
             () = self.follow(&download, finding, &nodes) => {}
             () = self.stop.cancelled() => {}
@@ -256,7 +259,8 @@ impl Job {
         mut files: FileChoice,
         count: usize,
     ) -> Infallible {
-        let mut windows = self.windows.clone();
+        let (mut windows, mut max_peers) = (self.windows.clone(), self.max_peers.clone());
+        max_peers.mark_changed();
         // What is being read from before this task began counts, too.
         windows.mark_changed();
         let mut window = None;
@@ -264,10 +268,12 @@ impl Job {
             let changed = tokio::select! {
                 changed = settings.changed() => changed,
                 changed = windows.changed() => changed,
+                changed = max_peers.changed() => changed,
             };
             if changed.is_err() {
                 break;
             }
+            download.set_max_peers(*max_peers.borrow_and_update());
             let wanted = settings.borrow_and_update().clone();
             let read = windows.borrow_and_update().latest();
             // The engine has no window in a file that it does not fetch.

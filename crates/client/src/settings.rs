@@ -6,6 +6,7 @@ use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
 use crate::groups::Groups;
+use crate::peer_limits::PeerLimits;
 use crate::renames::Rename;
 use crate::trackers::Tiers;
 
@@ -216,6 +217,8 @@ pub struct AllLimits {
     pub alternative: AlternativeLimits,
     /// Those of some of them together.
     pub groups: Groups,
+    /// How many peers they may be connected to.
+    pub peers: PeerLimits,
 }
 
 impl AllLimits {
@@ -267,6 +270,9 @@ pub struct Settings {
     /// The other names of its files and folders, one after another.
     #[serde(default)]
     pub renames: Vec<Rename>,
+    /// How many peers it may be connected to; as all others when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_peers: Option<usize>,
 }
 
 #[cfg(test)]

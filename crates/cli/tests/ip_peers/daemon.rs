@@ -492,6 +492,10 @@ fn transmission_remote_commands_the_daemon() {
     let listed = works(&["-t", "1", "--info-trackers"]);
     assert!(!listed.contains("127.0.0.1:9"), "{listed}");
     works(&["-t", "1", "--reannounce"]);
+    works(&["-pr", "40"]);
+    works(&["-t", "1", "-pr", "30"]);
+    assert!(works(&["--session-info"]).contains("Peer limit: 40"));
+    assert!(works(&["-t", "1", "--info"]).contains("Peer limit: 30"));
     works(&["-t", "1", "--remove"]);
     let deadline = Instant::now() + PATIENCE;
     while object(&files, &["list"])["torrents"] != serde_json::json!([]) {

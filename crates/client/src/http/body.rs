@@ -124,6 +124,8 @@ pub struct Limits {
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     #[serde(default)]
     pub exempt: bool,
+    /// Most peers that it is connected to.
+    pub max_peers: Limit,
 }
 
 /// A limit of a rate: bit/s, or `"unlimited"`. Less than 8 count as 8.
@@ -203,6 +205,25 @@ impl Limit {
             Choice::Own(seconds) => Ok(Choice::Own(seconds as u64)),
             Choice::Unlimited => Ok(Choice::Unlimited),
             Choice::Default => Ok(Choice::Default),
+        }
+    }
+}
+
+impl Limit {
+    /// A limit of peers, of which fractions are cut off: `None` is that of the daemon.
+    pub(crate) fn peers(self) -> Option<usize> {
+        match self {
+            Self::Number(number) => Some(number as usize),
+            Self::Word(LimitWord::Unlimited) => Some(usize::MAX),
+            Self::Word(LimitWord::Default) => None,
+        }
+    }
+
+    fn of_peers(limit: Option<usize>) -> Self {
+        match limit {
+            None => Self::Word(LimitWord::Default),
+            Some(usize::MAX) => Self::Word(LimitWord::Unlimited),
+            Some(limit) => Self::Number(limit as f64),
         }
     }
 }
@@ -380,6 +401,9 @@ pub struct TorrentChange {
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exempt: Option<bool>,
+    /// Most peers that it is connected to. Where it is connected to more, the least useful ones are closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_peers: Option<Limit>,
     /// What is wanted of files, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
@@ -459,6 +483,12 @@ pub struct About {
     pub alternative: AlternativeRates,
     /// The bandwidth groups.
     pub groups: Vec<Group>,
+    /// Most peers that all torrents together are connected to.
+    #[schema(minimum = 0)]
+    pub max_peers: u64,
+    /// Most peers that a torrent is connected to that does not say.
+    #[schema(minimum = 0)]
+    pub max_torrent_peers: u64,
 }
 
 /// A mapping of the port of IP peers.
@@ -518,6 +548,14 @@ pub struct DaemonChange {
     /// Changes to bandwidth groups, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupChange>,
+    /// Most peers that all torrents together are connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub max_peers: Option<u32>,
+    /// Most peers that a torrent is connected to that does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub max_torrent_peers: Option<u32>,
 }
 
 impl From<&View> for Torrent {
@@ -561,6 +599,7 @@ impl From<&View> for Torrent {
                 upload_rate: record.settings.rates.upload.in_force().into(),
                 group: Some(record.settings.group.clone()).filter(|name| !name.is_empty()),
                 exempt: record.settings.is_exempt,
+                max_peers: Limit::of_peers(record.settings.max_peers),
             },
             added: record.dates.added,
             completed: record.dates.completed,

@@ -192,7 +192,7 @@ async fn torrents_are_added_shown_changed_and_removed() {
     assert_eq!(
         changed["limits"],
         json!({"ratio": 1.5, "seconds": "unlimited", "download_rate": "unlimited",
-            "upload_rate": "unlimited", "group": null, "exempt": false})
+            "upload_rate": "unlimited", "group": null, "exempt": false, "max_peers": "default"})
     );
     let (_, about) = api.json("GET /api/v1/daemon", &Value::Null).await;
     assert_eq!(about["torrents"], 1);
@@ -525,7 +525,41 @@ async fn transmissions_rpc_is_answered() {
         (&limits["group"], &limits["exempt"]),
         (&Value::Null, &json!(false))
     );
-    let refused = json!({"method": "torrent-set", "arguments": {"ids": [1], "peer-limit": 7}});
+    for (method, arguments) in [
+        (
+            "session-set",
+            json!({"peer-limit-global": 60, "peer-limit-per-torrent": 20}),
+        ),
+        ("torrent-set", json!({"ids": [1], "peer-limit": 7})),
+    ] {
+        let set = json!({"method": method, "arguments": arguments});
+        assert_eq!(call(set).await["result"], "success");
+    }
+    let session = call(json!({"method": "session-get"})).await["arguments"].clone();
+    assert_eq!(
+        (
+            &session["peer-limit-global"],
+            &session["peer-limit-per-torrent"]
+        ),
+        (&json!(60), &json!(20))
+    );
+    let fields = json!({"ids": [1], "fields": ["maxConnectedPeers", "peer-limit"]});
+    let shown = call(json!({"method": "torrent-get", "arguments": fields.clone()})).await;
+    assert_eq!(
+        shown["arguments"]["torrents"][0],
+        json!({"maxConnectedPeers": 7, "peer-limit": 7})
+    );
+    let change = json!({"max_peers": "default"});
+    assert_eq!(api.json(&format!("PATCH {one}"), &change).await.0, 200);
+    let shown = call(json!({"method": "torrent-get", "arguments": fields})).await;
+    assert_eq!(shown["arguments"]["torrents"][0]["peer-limit"], 20);
+    let change = json!({"max_peers": 50, "max_torrent_peers": 10});
+    let (_, about) = api.json("PATCH /api/v1/daemon", &change).await;
+    assert_eq!(
+        (&about["max_peers"], &about["max_torrent_peers"]),
+        (&json!(50), &json!(10))
+    );
+    let refused = json!({"method": "torrent-set", "arguments": {"ids": [1], "sequential_download_from_piece": 1}});
     let refused = call(refused).await;
     assert!(
         refused["result"]

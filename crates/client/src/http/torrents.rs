@@ -24,6 +24,7 @@ use crate::error::ClientError;
 use crate::fetch::FetchError;
 use crate::files::FileChanges;
 use crate::groups::OuterChange;
+use crate::peer_limits::PeerChanges;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::renames::Rename;
 use crate::settings::{RateChanges, Settings};
@@ -352,6 +353,9 @@ fn apply(
         is_exempt: change.exempt,
     };
     all.change_outer(hash, outer)?;
+    if let Some(max) = change.max_peers {
+        all.set_max_peers(hash, max.peers())?;
+    }
     all.change_files(hash, files)?;
     if let Some(position) = change.position {
         all.reorder(hash, Move::To(position as usize))?;
@@ -500,9 +504,14 @@ pub(super) async fn change_daemon(
         download: body::RateLimit::change(change.download_rate),
         upload: body::RateLimit::change(change.upload_rate),
     };
+    let peers = PeerChanges {
+        all: change.max_peers.map(|max| max as usize),
+        each: change.max_torrent_peers.map(|max| max as usize),
+    };
     let alternative = change.alternative.unwrap_or_default().into();
     let changed = daemon.inner.client.change(move |all| {
         all.change_alternative(alternative)?;
+        all.change_peer_limits(peers);
         for group in &change.groups {
             all.change_group(&group.name, group.into())?;
         }
@@ -532,6 +541,8 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         upload_rate: rates.upload.in_force().into(),
         alternative: all.alternative.into(),
         groups: all.groups.iter().map(Into::into).collect(),
+        max_peers: all.peers.all as u64,
+        max_torrent_peers: all.peers.each as u64,
     };
     Ok(json(StatusCode::OK, &about))
 }

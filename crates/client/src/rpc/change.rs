@@ -10,6 +10,7 @@ use crate::alternative::{AlternativeChanges, ScheduleChanges};
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
 use crate::groups::{GroupChanges, OuterChange};
+use crate::peer_limits::PeerChanges;
 use crate::settings::{QueueChanges, RateChange, RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers::{Tiers, TrackerChange};
@@ -24,6 +25,7 @@ pub(super) struct Changes {
     pub limits: SeedChoice,
     pub rates: RateChanges,
     pub outer: OuterChange,
+    pub max_peers: Option<usize>,
     pub files: FileChanges,
     pub position: Option<usize>,
     pub trackers: Vec<TrackerChange>,
@@ -83,6 +85,7 @@ impl Changes {
                 Change::Trackers(tiers) => read.trackers.push(TrackerChange::Set(tiers.clone())),
                 Change::Group(name) => read.outer.group = Some(name.trim().to_owned()),
                 Change::HonorsSessionLimits(honors) => read.outer.is_exempt = Some(!honors),
+                Change::PeerLimit(limit) => read.max_peers = Some(count(*limit)),
                 other => refuse(other)?,
             }
         }
@@ -101,6 +104,9 @@ impl Changes {
             all.set_limits(hash, self.limits)?;
         }
         all.change_outer(hash, self.outer.clone())?;
+        if self.max_peers.is_some() {
+            all.set_max_peers(hash, self.max_peers)?;
+        }
         all.change_rates(hash, self.rates)?;
         all.change_files(hash, &self.files)?;
         all.change_trackers(hash, &self.named, &self.trackers)?;
@@ -142,7 +148,6 @@ fn refuse(change: &Change) -> Result<(), CallError> {
     let what = match change {
         Change::Priority(Priority::Normal) | Change::SequentialFrom(0) => return Ok(()),
         Change::Priority(_) => "a priority of a torrent",
-        Change::PeerLimit(_) => "a limit of the peers of a torrent",
         Change::SequentialFrom(_) => "to download in order from a piece on",
         _ => "this change",
     };
@@ -218,6 +223,24 @@ pub(super) fn rates(settings: &[Setting]) -> RateChanges {
     changes
 }
 
+/// A number of torrents or peers.
+fn count(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// The changes of the limits of peers among these settings.
+pub(super) fn peers(settings: &[Setting]) -> PeerChanges {
+    let mut changes = PeerChanges::default();
+    for setting in settings {
+        match setting {
+            Setting::PeerLimit(limit) => changes.all = Some(count(*limit)),
+            Setting::TorrentPeerLimit(limit) => changes.each = Some(count(*limit)),
+            _ => {}
+        }
+    }
+    changes
+}
+
 /// The changes of the alternative limits among these settings. A number that is out of its bounds becomes one
 /// that is, too.
 pub(super) fn alternative(settings: &[Setting]) -> AlternativeChanges {
@@ -247,7 +270,6 @@ pub(super) fn alternative(settings: &[Setting]) -> AlternativeChanges {
 /// The changes of the queue and of seeding of all torrents among these settings.
 pub(super) fn queue(settings: &[Setting]) -> QueueChanges {
     let mut changes = QueueChanges::default();
-    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     for setting in settings {
         match setting {
             Setting::DownloadQueue(size) => changes.downloads.value = Some(count(*size)),
@@ -416,7 +438,7 @@ mod tests {
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
         let read = |change| Changes::read(&[change], SeedChoice::default());
         assert_eq!(read(Change::SequentialFrom(0)), Ok(Changes::default()));
-        for refused in [Change::SequentialFrom(1), Change::PeerLimit(3)] {
+        for refused in [Change::SequentialFrom(1), Change::Priority(Priority::High)] {
             let error = read(refused).unwrap_err().to_string();
             assert!(error.ends_with("is not supported yet"), "{error}");
         }

@@ -52,6 +52,8 @@ pub(super) struct Kept<'a> {
     pub path: &'a Path,
     /// What of its files is verified.
     pub files: Option<&'a FilesProgress>,
+    /// The peers that a torrent may be connected to that has no limit of its own.
+    pub max_peers: usize,
 }
 
 /// A torrent, with these parts of its detail.
@@ -102,7 +104,7 @@ pub(super) fn torrent(view: &View, kept: &Kept<'_>, parts: Parts) -> TorrentView
             webseeds_sending: view.with_progress(web_seeds_sending).unwrap_or_default(),
             ..Swarm::default()
         },
-        options: options(view),
+        options: options(view, kept.max_peers),
         detail: detail(view, kept, parts),
     }
 }
@@ -149,7 +151,7 @@ fn content(view: &View, metainfo: Option<&Metainfo>, size: u64) -> Content {
     }
 }
 
-fn options(view: &View) -> Options {
+fn options(view: &View, max_peers: usize) -> Options {
     let record = &view.record;
     let (ratio_mode, ratio) = match record.settings.seeding.ratio {
         Choice::Default => (SeedMode::Session, 0.0),
@@ -169,6 +171,7 @@ fn options(view: &View) -> Options {
         up: limit(record.settings.rates.upload),
         group: record.settings.group.clone(),
         honors_session_limits: !record.settings.is_exempt,
+        peer_limit: record.settings.max_peers.unwrap_or(max_peers) as u64,
         ratio_mode,
         ratio,
         idle_mode,
@@ -331,6 +334,7 @@ pub(super) fn session(
         rates,
         queue,
         alternative,
+        peers,
         ..
     } = bounds.all;
     let schedule = alternative.schedule;
@@ -379,6 +383,8 @@ pub(super) fn session(
             lpd: addresses.local,
             pex: addresses.exchange,
             tcp: true,
+            peer_limit: peers.all as u64,
+            torrent_peer_limit: peers.each as u64,
             ..Network::default()
         },
         ..SessionView::default()

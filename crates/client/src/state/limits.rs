@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Damaged, StateError, StateFolder, check_version, failed, set_aside};
 use crate::alternative::AlternativeLimits;
 use crate::groups::{self, Groups};
+use crate::peer_limits::PeerLimits;
 use crate::settings::{AllLimits, QueueLimits, RateLimits};
 
 /// The file, in the folder of the torrents.
@@ -32,6 +33,8 @@ struct Kept {
     alternative: AlternativeLimits,
     #[serde(default)]
     groups: Groups,
+    #[serde(default)]
+    peers: PeerLimits,
 }
 
 impl From<AllLimits> for Kept {
@@ -41,6 +44,7 @@ impl From<AllLimits> for Kept {
             queue,
             alternative,
             groups,
+            peers,
         } = limits;
         Self {
             version: VERSION,
@@ -48,6 +52,7 @@ impl From<AllLimits> for Kept {
             queue,
             alternative,
             groups,
+            peers,
         }
     }
 }
@@ -108,6 +113,7 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
         queue: kept.queue,
         alternative: kept.alternative,
         groups: kept.groups,
+        peers: kept.peers,
     };
     let faults = [
         limits.queue.fault(),
@@ -150,6 +156,7 @@ mod tests {
                 holds: true,
                 ..AlternativeLimits::default()
             },
+            peers: PeerLimits { all: 7, each: 3 },
             groups: [("slow".to_owned(), GroupLimits::default())].into(),
         }
     }

@@ -40,6 +40,7 @@ fn record(number: u8) -> Record {
                 path: "a/b".into(),
                 name: "c".into(),
             }],
+            max_peers: Some(4),
         },
         rank: 7,
         peers: vec![

@@ -8,6 +8,7 @@ use super::{Bounds, CommandError, Now, Torrents};
 use crate::alternative::AlternativeChanges;
 use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
+use crate::peer_limits::PeerChanges;
 use crate::record::{Outcome, check_labels};
 use crate::settings::{AllLimits, QueueChanges, RateChanges, RateLimits};
 use crate::trackers::{self, TrackerChange};
@@ -190,6 +191,29 @@ impl Torrents {
                 self.note_limits(&before);
             }
         }
+    }
+
+    /// Changes how many peers torrents may be connected to.
+    pub fn change_peer_limits(&mut self, changes: PeerChanges) {
+        let before = self.bounds.all.clone();
+        changes.apply(&mut self.bounds.all.peers);
+        self.note_limits(&before);
+    }
+
+    /// Changes how many peers a torrent may be connected to; as many as others for `None`.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn set_max_peers(
+        &mut self,
+        info_hash: InfoHash,
+        max: Option<usize>,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if std::mem::replace(&mut entry.record.settings.max_peers, max) != max {
+            entry.must_save = true;
+        }
+        Ok(())
     }
 
     /// Changes how many torrents run at once, and when seeding ends, at once. Those that were stopped at a limit

@@ -390,7 +390,8 @@ mod tests {
             "folder": "/", "content": {"verified_bytes": 0}, "added": 0,
             "traffic": {"download_rate": 0, "upload_rate": 0, "downloaded_bytes": 0, "uploaded_bytes": 0,
                 "ratio": 0.0, "seeded_seconds": 0, "peers": 0},
-            "limits": {"ratio": "default", "seconds": 60.0, "download_rate": 1000, "upload_rate": "unlimited"},
+            "limits": {"ratio": "default", "seconds": 60.0, "download_rate": 1000, "upload_rate": "unlimited",
+                "max_peers": "default"},
         });
         serde_json::from_value(object).unwrap()
     }
