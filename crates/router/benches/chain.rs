@@ -21,7 +21,8 @@
 //! the kernel does for its packets at the next hop.
 //!
 //! Options: `--seconds S` of each measurement (1), `--rounds N` (5; medians are printed), `--flows N`
-//! (1), `--size BYTES` of a packet (1472), `--only NAME` of a contestant, `--case NAME`, `--json FILE`.
+//! (1), `--size BYTES` of a packet (1472), `--batch N` packets of a send of the host (64, as far as they
+//! fit), `--only NAME` of a contestant, `--case NAME`, `--json FILE`.
 //! `HAWSER_OLD` names a `hawser` program whose routers are measured beside those of this build. It
 //! needs root, `ip` and `tc` of iproute2, and a kernel with clsact, u32 and mirred.
 
@@ -149,6 +150,7 @@ struct Arguments {
     rounds: usize,
     flows: u32,
     size: usize,
+    batch: usize,
     only: Option<String>,
     case: Option<String>,
     json: Option<String>,
@@ -169,6 +171,7 @@ impl Arguments {
             rounds: number("--rounds", 5.0) as usize,
             flows: number("--flows", 1.0) as u32,
             size: number("--size", 1472.0) as usize,
+            batch: number("--batch", hosts::BATCH_PACKETS as f64) as usize,
             only: value("--only"),
             case: value("--case"),
             json: value("--json"),
@@ -257,6 +260,7 @@ fn measure(case: &Case, contestant: Contestant<'_>, options: &Arguments) -> Outc
         socket,
         router: net.router(1),
         window: case.window,
+        batch: options.batch.min(hosts::BATCH_PACKETS),
         copies: case.copies,
     };
     let end = match case.routers {

@@ -21,7 +21,7 @@ use crate::process::thread_time;
 
 /// Maximum number of bytes, and of packets, of one send.
 const BATCH_BYTES: usize = 65507;
-const BATCH_PACKETS: usize = 64;
+pub const BATCH_PACKETS: usize = 64;
 /// Distance between batches in the file.
 const BATCH_PITCH: u64 = 1 << 16;
 /// How long a host sleeps when there is nothing to do.
@@ -98,6 +98,8 @@ pub struct Source {
     pub router: SocketAddr,
     /// Number of bytes in flight.
     pub window: u64,
+    /// Maximum number of packets of one send.
+    pub batch: usize,
     /// How many times the kernel delivers each batch.
     pub copies: usize,
 }
@@ -143,7 +145,7 @@ fn send(source: &Source, packets: &[Vec<u8>], progress: &Progress) {
     let state = UdpSocketState::new(socket.into()).unwrap();
     state.set_send_buffer_size(socket.into(), BUFFER).unwrap();
     let length = packets[0].len();
-    let count = (BATCH_BYTES / length).min(BATCH_PACKETS);
+    let count = (BATCH_BYTES / length).min(source.batch);
     // Batches are sent from a file in memory: the kernel does not copy them.
     let batches = File::from(memfd_create("batches", MemfdFlags::CLOEXEC).unwrap());
     for (number, packet) in packets.iter().enumerate() {
