@@ -14,6 +14,6 @@ mod wait;
 pub(crate) use self::inbox::{Inbox, SLOTS};
 pub use self::process::Signals;
 pub(crate) use self::socket::{
-    Message, dropped, has_no_route, open, probe, send, send_many, set_merging,
+    MAX_MESSAGES, Message, dropped, has_no_route, open, probe, send, send_many, set_merging,
 };
 pub(crate) use self::wait::{Waiting, entry};

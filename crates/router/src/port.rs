@@ -8,7 +8,7 @@ use std::time::Instant;
 use hawser_emulation::{Emulator, max_batch};
 use hawser_topology::{LinkState, Shape};
 
-use crate::io::{Message, SLOTS, probe, send_many, set_merging};
+use crate::io::{MAX_MESSAGES, Message, SLOTS, probe, send_many, set_merging};
 use crate::live::InterfaceCounters;
 use crate::reason::{DropReason, Drops};
 use crate::run::{MAX_BYTES, MAX_PACKETS, Runs};
@@ -119,8 +119,9 @@ impl Port {
         }
     }
 
-    /// Sends the packets of the runs from `first` on with one call. Returns of how many runs, which the caller
-    /// must clear; the next one is left to [`Self::send_run`], as all are where the link has a delay.
+    /// Sends the packets of the runs from `first` on with as few calls as possible. Returns of how many runs,
+    /// which the caller must clear; the next one is left to [`Self::send_run`], as all are where the link has
+    /// a delay.
     pub fn send_runs(&mut self, first: usize, data: &[u8]) -> usize {
         if self.emulator.delays() {
             return 0;
@@ -144,7 +145,14 @@ impl Port {
                 to,
             });
         }
-        let sent = send_many(&self.socket, &messages).unwrap_or(0);
+        let mut sent = 0;
+        for messages in messages.chunks(MAX_MESSAGES) {
+            let count = send_many(&self.socket, messages).unwrap_or(0);
+            sent += count;
+            if count < messages.len() {
+                break;
+            }
+        }
         for run in &runs[..sent] {
             count_sent(run.bytes, run.segment, &mut self.counters);
         }

@@ -9,7 +9,7 @@ pub(crate) const MAX_PACKETS: usize = 64;
 pub(crate) const MAX_BYTES: usize = 65507;
 
 /// Maximum number of runs that grow at a time.
-const RUNS: usize = 8;
+const RUNS: usize = 64;
 
 /// Packets of one flow and size, except for a shorter last one, to one address: what UDP
 /// segmentation offload can send in one call. The packets stay in the receive buffers; a run is only
@@ -18,7 +18,6 @@ const RUNS: usize = 8;
 pub(crate) struct Run {
     /// The destination of the packets; `None` if it is that of all packets of the port.
     pub to: Option<SocketAddr>,
-    flow: u32,
     /// Length of each packet but the last.
     pub segment: usize,
     pub bytes: usize,
@@ -74,22 +73,32 @@ impl Run {
 /// the whole of it is processed by one thread of the next router.
 #[derive(Default)]
 pub(crate) struct Runs {
-    runs: [Run; RUNS],
-    used: usize,
+    /// The flow of each run that is used, apart from the runs, as a search looks at many of them.
+    flows: Vec<u32>,
+    /// Those that are used first. Others keep their memory.
+    runs: Vec<Run>,
 }
 
 impl Runs {
     /// Index of the run for packets of `flow` to `to`; `None` if all are used for others.
     #[inline]
     pub fn position(&mut self, to: Option<SocketAddr>, flow: u32) -> Option<usize> {
-        let mut used = self.runs[..self.used].iter();
-        let known = used.position(|run| run.flow == flow && run.to == to);
-        known.or_else(|| {
-            let run = self.runs.get_mut(self.used)?;
-            (run.to, run.flow) = (to, flow);
-            self.used += 1;
-            Some(self.used - 1)
-        })
+        let mut used = self.flows.iter().zip(&self.runs);
+        let known = used.position(|(known, run)| *known == flow && run.to == to);
+        known.or_else(|| self.begin(to, flow))
+    }
+
+    fn begin(&mut self, to: Option<SocketAddr>, flow: u32) -> Option<usize> {
+        let index = self.flows.len();
+        if index == RUNS {
+            return None;
+        }
+        if index == self.runs.len() {
+            self.runs.push(Run::default());
+        }
+        self.flows.push(flow);
+        self.runs[index].to = to;
+        Some(index)
     }
 
     /// The run at `index`.
@@ -101,19 +110,19 @@ impl Runs {
     /// The runs that are used.
     #[inline]
     pub fn used_runs(&self) -> &[Run] {
-        &self.runs[..self.used]
+        &self.runs[..self.used()]
     }
 
     /// Their number.
     #[inline]
     pub fn used(&self) -> usize {
-        self.used
+        self.flows.len()
     }
 
     /// Forgets all runs, which must be empty.
     #[inline]
     pub fn clear(&mut self) {
-        self.used = 0;
+        self.flows.clear();
     }
 }
 

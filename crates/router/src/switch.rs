@@ -52,7 +52,7 @@ pub(crate) struct Switch {
     /// Changes that BFD has found since [`take_bfd_changes`](Self::take_bfd_changes).
     bfd_changes: Vec<(Origin, bool)>,
     thread: Thread,
-    inbox: Inbox,
+    pub inbox: Inbox,
     repeat: Repeat,
     /// Buffer for the packets that the router itself sends.
     pub scratch: Vec<u8>,
@@ -344,3 +344,6 @@ impl Switch {
         self.ports[to].runs.at(index).clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,10 @@ use crate::reason::DropReason;
 use crate::switch::{Switch, unix_time};
 use crate::verdict::Origin;
 
+/// Packets that are received at one port before other ports, held packets and the control socket are
+/// served: as many for each port, in whatever batches they arrive.
+const PORT_PACKETS: usize = 700;
+
 impl Switch {
     /// The ports' sockets.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
@@ -41,8 +45,9 @@ impl Switch {
         self.run_bfd(now);
     }
 
-    /// Releases memory that delayed packets no longer use.
+    /// Releases memory that packets no longer use, delayed ones or those that arrived.
     pub fn release_memory(&mut self) {
+        self.inbox.release();
         let mut drained = false;
         for port in &mut self.ports {
             drained |= port.emulator.take_drained();
@@ -77,19 +82,21 @@ impl Switch {
         }
     }
 
-    /// Receives at the ports that are `ready` in turns, until none has more packets or the maximum
-    /// number of turns is reached. Returns the number of packets, without BFD packets.
+    /// Receives at each of the ports that are `ready`, until it has no more packets or enough were received,
+    /// and keeps those that may have more. Returns the number of packets, without BFD packets.
     pub fn receive(&mut self, ready: &mut Vec<usize>, now: Instant) -> usize {
-        /// Maximum number of turns before held packets and the control socket are served.
-        const TURNS: usize = 8;
         let mut packets = 0;
-        for _ in 0..TURNS {
-            ready.retain(|port| {
+        ready.retain(|port| {
+            let mut received = 0;
+            loop {
                 let (count, more) = self.turn(*port, now);
-                packets += count;
-                more
-            });
-        }
+                received += count;
+                if !more || count == 0 || received >= PORT_PACKETS {
+                    packets += received;
+                    return more;
+                }
+            }
+        });
         packets
     }
 

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use hawser_kernel::socket::{address, checked, control_message};
 
 /// Maximum number of buffers that one call fills. Each holds up to 64 KiB of merged datagrams.
-pub(crate) const SLOTS: usize = 44;
+pub(crate) const SLOTS: usize = 256;
 const SLOT: usize = 1 << 16;
 /// Distance between the starts of two slots. At a power of two, the headers in all slots would
 /// compete for the same few lines of the CPU cache.
@@ -18,9 +18,15 @@ const PITCH: usize = SLOT + 1536;
 /// Room for the one control message that is requested: a UDP_GRO of one c_int.
 type Control = [u64; 8];
 
-/// The number of bytes to receive at once: more would no longer be in the CPU cache when they are
-/// sent.
+/// The number of bytes to receive at once: more would no longer be in the nearest CPU cache when they
+/// are sent.
 const RECEIVE_BYTES: usize = SLOT;
+/// The same where they arrive in many small batches, of many flows mostly. What is received of one flow
+/// at once leaves as one batch, which spares this router, and every other process on the way, more than
+/// the cache does.
+const GATHERED_BYTES: usize = 1 << 20;
+/// The most bytes of a small batch.
+const SMALL: usize = SLOT / 4;
 
 /// Buffers for the datagrams of one call.
 pub(crate) struct Inbox {
@@ -48,7 +54,7 @@ impl Inbox {
 
     /// Receives from `socket` into at most `fill` slots; returns the number of slots filled, and
     /// whether there may be more to receive. Sets `fill` for the next call: many slots while
-    /// packets arrive one by one, one slot while they arrive merged.
+    /// packets arrive one by one or in small batches, one slot while they arrive in large ones.
     ///
     /// # Errors
     /// The error of the system; `WouldBlock` when nothing has arrived.
@@ -91,8 +97,26 @@ impl Inbox {
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
         let bytes: usize = self.slots[..count].iter().map(|slot| slot.length).sum();
-        *fill = (RECEIVE_BYTES * count / bytes.max(1)).clamp(1, SLOTS);
+        *fill = slots_to_fill(count, bytes);
         Ok((count, count == wanted))
+    }
+
+    /// Gives the memory of all slots back to the system until they are used again.
+    pub fn release(&mut self) {
+        let page = rustix::param::page_size();
+        let skipped = self.data.as_ptr().align_offset(page);
+        let Some(pages) = self.data.get_mut(skipped..) else {
+            return;
+        };
+        let length = pages.len() - pages.len() % page;
+        // SAFETY: the pages are private memory of this program, borrowed here alone, and nothing but whole
+        // pages of it. They read as zeros afterwards, which are values of their type.
+        let released =
+            unsafe { libc::madvise(pages.as_mut_ptr().cast(), length, libc::MADV_DONTNEED) };
+        // They only stay in use otherwise.
+        if let Err(error) = checked(released) {
+            tracing::debug!(%error, "cannot release receive buffers");
+        }
     }
 
     /// The ranges of the datagrams of slot `slot` in [`data`](Self::data).
@@ -113,9 +137,62 @@ impl Inbox {
     }
 }
 
+/// How many slots the next call fills after one that filled `count` with `bytes`.
+fn slots_to_fill(count: usize, bytes: usize) -> usize {
+    let wanted = match bytes <= count * SMALL {
+        true => GATHERED_BYTES,
+        false => RECEIVE_BYTES,
+    };
+    (wanted * count / bytes.max(1)).clamp(1, SLOTS)
+}
+
 /// The length of the merged datagrams, if the kernel merged any.
 fn stride(head: &libc::msghdr) -> Option<usize> {
     // SAFETY: recvmmsg has filled the header in, and its control messages are still there.
     let size: libc::c_int = unsafe { control_message(head, libc::SOL_UDP, libc::UDP_GRO) }?;
     usize::try_from(size).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_batches_are_gathered() {
+        // One batch is all that is received at once where batches are large.
+        assert_eq!(slots_to_fill(1, SLOT - 1000), 1);
+        assert_eq!(slots_to_fill(2, SLOT), 2);
+        // Four times as many of half the size: what is gathered is more.
+        let (larger, small) = (
+            slots_to_fill(10, 10 * SMALL + 10),
+            slots_to_fill(10, 10 * SMALL),
+        );
+        assert_eq!((larger, small), (3, GATHERED_BYTES / SMALL));
+        assert_eq!(slots_to_fill(10, 10 * 100), SLOTS);
+        // Empty datagrams.
+        assert_eq!(slots_to_fill(10, 0), SLOTS);
+    }
+
+    #[test]
+    fn released_slots_are_used_again() {
+        let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (sender, receiver) = (bind(), bind());
+        let to = receiver.local_addr().unwrap();
+        let page = rustix::param::page_size();
+        let (mut inbox, packet) = (Inbox::new(), vec![7; 3 * page]);
+        for _ in 0..2 {
+            // Loopback has delivered it when the call returns.
+            sender.send_to(&packet, to).unwrap();
+            assert_eq!(
+                inbox.receive(&receiver, &mut SLOTS.clone()).unwrap(),
+                (1, false)
+            );
+            let range = inbox.datagrams(0).next().unwrap();
+            assert_eq!(inbox.data[range.clone()], packet);
+            inbox.release();
+            // The pages are gone, and with them what was in them.
+            let pages = range.start + page..range.end - page;
+            assert!(inbox.data[pages].iter().all(|byte| *byte == 0));
+        }
+    }
 }

@@ -16,7 +16,7 @@ use super::distribute::distribute;
 /// packets in the queue of a link's rate limit count against the send buffer.
 const BUFFER: usize = 8 << 20;
 /// Most messages of one call of [`send_many`].
-const MAX_MESSAGES: usize = 8;
+pub(crate) const MAX_MESSAGES: usize = 16;
 
 /// Opens `count` non-blocking sockets at `local`, which merge received datagrams and have large
 /// buffers. Each packet arrives at one of them, as [`flow::thread`](crate::flow::thread) says.
@@ -92,7 +92,7 @@ pub(crate) fn send(socket: &UdpSocket, message: Message<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends `messages` in order with one call, eight at most. Does not block. Returns how many were
+/// Sends `messages` in order with one call, [`MAX_MESSAGES`] at most. Does not block. Returns how many were
 /// sent: fewer where the next one fails.
 ///
 /// # Errors
