@@ -25,6 +25,9 @@ const RECEIVE_BYTES: usize = SLOT;
 /// at once leaves as one batch, which spares this router, and every other process on the way, more than
 /// the cache does.
 const GATHERED_BYTES: usize = 1 << 20;
+/// As many times as many slots are filled next, at most, but for this many.
+const GROWTH: usize = 4;
+const LEAST_SLOTS: usize = 16;
 /// The most bytes of a small batch.
 const SMALL: usize = SLOT / 4;
 
@@ -143,7 +146,9 @@ fn slots_to_fill(count: usize, bytes: usize) -> usize {
         true => GATHERED_BYTES,
         false => RECEIVE_BYTES,
     };
-    (wanted * count / bytes.max(1)).clamp(1, SLOTS)
+    // A slot that stays empty costs some time too.
+    let most = (count * GROWTH).clamp(LEAST_SLOTS, SLOTS);
+    (wanted * count / bytes.max(1)).clamp(1, most)
 }
 
 /// The length of the merged datagrams, if the kernel merged any.
@@ -162,15 +167,18 @@ mod tests {
         // One batch is all that is received at once where batches are large.
         assert_eq!(slots_to_fill(1, SLOT - 1000), 1);
         assert_eq!(slots_to_fill(2, SLOT), 2);
-        // Four times as many of half the size: what is gathered is more.
-        let (larger, small) = (
-            slots_to_fill(10, 10 * SMALL + 10),
-            slots_to_fill(10, 10 * SMALL),
-        );
-        assert_eq!((larger, small), (3, GATHERED_BYTES / SMALL));
-        assert_eq!(slots_to_fill(10, 10 * 100), SLOTS);
+        // More is gathered where they are just a little smaller.
+        let sizes = [SMALL + 1, SMALL].map(|size| slots_to_fill(20, 20 * size));
+        assert_eq!(sizes, [3, GATHERED_BYTES / SMALL]);
+        assert_eq!(slots_to_fill(100, 100 * 100), SLOTS);
         // Empty datagrams.
-        assert_eq!(slots_to_fill(10, 0), SLOTS);
+        assert_eq!(slots_to_fill(100, 0), SLOTS);
+    }
+
+    #[test]
+    fn few_packets_do_not_fill_many_slots() {
+        assert_eq!(slots_to_fill(1, 100), LEAST_SLOTS);
+        assert_eq!(slots_to_fill(10, 10 * 100), 10 * GROWTH);
     }
 
     #[test]
