@@ -6,6 +6,7 @@ mod print;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use hawser_client::http::body::{Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents};
 use hawser_client::{MAX_PEERS, Method, Remote, RemoteError, is_url, parse_hash};
@@ -136,11 +137,12 @@ pub struct RemoveArgs {
 }
 
 #[derive(clap::Args)]
+#[command(group = ArgGroup::new("limits").required(true).multiple(true).args(["seed_ratio", "seed_time", "limit_down", "limit_up"]))]
 pub struct LimitArgs {
     /// The torrent: its info-hash or the beginning of that, or its name
     torrent: String,
     /// Seed until RATIO times its size was sent; none for no limit, default for that of the daemon
-    #[arg(long, value_name = "RATIO", value_parser = ratio_limit, required_unless_present_any = ["seed_time", "limit_down", "limit_up"])]
+    #[arg(long, value_name = "RATIO", value_parser = ratio_limit)]
     seed_ratio: Option<Limit>,
     /// Seed for this time: 30m; none for no limit, default for that of the daemon
     #[arg(long, value_name = "TIME", value_parser = time_limit)]
