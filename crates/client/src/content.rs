@@ -76,10 +76,10 @@ pub(crate) fn rename(metainfo: &Metainfo, folder: &Path, rename: &Rename) -> Res
     let (from, to) = (rename.from().to_owned(), rename.to());
     let is_file = metainfo.files.iter().any(|file| file.path == from);
     let is_missing = folder.join(&from).symlink_metadata().is_err();
-    let renamed = match (part_name(&from), part_name(&to)) {
+    let renamed = match part_name(&from).filter(|_| is_file && is_missing) {
         // Its name is that of one that is not complete. A file that has it beside a complete one is another's.
-        (Some(from), Some(to)) if is_file && is_missing => root.rename_path(&from, &to),
-        _ => root.rename_path(&from, &to),
+        Some(partial) => root.rename_path(&partial, &part_name(&to).unwrap_or(to)),
+        None => root.rename_path(&from, &to),
     };
     renamed.map_err(|error| error.to_string())
 }

@@ -36,9 +36,13 @@ impl Files {
             writable.names.note_rename(*entry);
         }
         let is_partial = file.is_some_and(|entry| writable.names.is_partial(entry));
-        match (part_name(from), part_name(to)) {
-            (Some(from), Some(to)) if is_partial => writable.folder.rename_path(&from, &to)?,
-            _ => writable.folder.rename_path(from, to)?,
+        match part_name(from).filter(|_| is_partial) {
+            Some(partial) => {
+                // A name that is too long for the suffix has none.
+                let to = part_name(to).unwrap_or_else(|| to.to_owned());
+                writable.folder.rename_path(&partial, &to)?;
+            }
+            None => writable.folder.rename_path(from, to)?,
         }
         writable.names.set_paths(renamed);
         Ok(())

@@ -303,3 +303,29 @@ fn looks_find_files_while_they_get_other_names() {
         assert!(looks.join().unwrap() > 0);
     });
 }
+
+#[test]
+fn files_that_are_not_complete_keep_their_suffix_as_far_as_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |path: &str| dir.path().join(path);
+    let layout = layout(&[("t/a", 5), ("t/b", 5)]);
+    let options = FileOptions {
+        part_suffix: true,
+        ..FileOptions::default()
+    };
+    let (mark, parts) = (Mark::new(vec![0; 20]), super::testing::everything(&layout));
+    let files = Files::writable(dir.path().to_owned(), layout, mark, options, parts).unwrap();
+    files.write_run(0, &[&[1; 10]]).unwrap();
+    assert!(at("t/a.part").exists() && at("t/b.part").exists());
+    let long = format!("t/{}", "x".repeat(255));
+    files.rename("t/a".as_ref(), "t/y".as_ref()).unwrap();
+    files.rename("t/b".as_ref(), long.as_ref()).unwrap();
+    assert!(at("t/y.part").exists() && at(&long).exists());
+    files.close_all();
+    let mut back = [0; 10];
+    files.read_at(0, &mut back).unwrap();
+    files.finish_names().unwrap();
+    assert!(at("t/y").exists() && !at("t/y.part").exists());
+    files.check_lengths().unwrap();
+    assert_eq!(back, [1; 10]);
+}
