@@ -6,7 +6,8 @@
 //! Each figure is a median over the seeds: the round trips from the first packet until a round trip
 //! begins in which 90 % of what the link carries is acknowledged, and the part of the packets that is
 //! lost until two round trips after that one, less what is lost at random, in percent. `-`: not within
-//! 4 seconds and 20 round trips. The last column is the part of the link that is used in the 20 round
+//! 4 seconds and 20 round trips. `late`: no loss, and acknowledgements in lumps, as a busy machine sends
+//! them. The last column is the part of the link that is used in the 20 round
 //! trips (at least 2 seconds) after the 90 %.
 #![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
 
@@ -27,6 +28,8 @@ const STEP: Duration = Duration::from_millis(10);
 const MEGABIT: f64 = 125e3;
 /// The part of the link that counts as full.
 const FULL: f64 = 0.9;
+/// The interval of acknowledgements of a receiver on a busy machine.
+const LATE: Duration = Duration::from_millis(8);
 
 /// A protocol of this program. Each has its own rate control and its own interval of acknowledgements.
 #[derive(Clone, Copy, PartialEq)]
@@ -137,19 +140,28 @@ fn main() {
             .map(|rtt| [20, 100, 1000].map(|mbit| (rtt, mbit)))
             .concat()
         {
-            for (queue, loss) in [5, 100]
-                .map(|queue| [0.0, 1e-3, 1e-2].map(|loss| (queue, loss)))
+            for (queue, loss, late) in [5, 100]
+                .map(|queue| [0.0, 1e-3, 1e-2].map(|loss| (queue, loss, false)))
                 .concat()
+                .into_iter()
+                .chain([(5, 0.0, true), (100, 0.0, true)])
             {
                 let link = Link {
                     rate: f64::from(mbit) * MEGABIT,
                     rtt: rtt * MS,
                     queue: queue * MS,
                     loss,
-                    acks: protocol.acks(),
+                    acks: match late {
+                        true => Some(LATE),
+                        false => protocol.acks(),
+                    },
                     change: None,
                 };
-                print!("{mbit:>7} {rtt:>7} {queue:>7} {:>6}", loss * 100.0);
+                let mark = match late {
+                    true => "late".into(),
+                    false => (loss * 100.0).to_string(),
+                };
+                print!("{mbit:>7} {rtt:>7} {queue:>7} {mark:>6}");
                 for (_, hint) in hints {
                     let hint = hint.map(|factor: f64| factor * link.rate);
                     let starts: Vec<_> = (0..seeds)

@@ -239,11 +239,31 @@ impl Bbr {
         }
     }
 
+    /// Lowers the window to `window` bytes, for the end of a train.
+    pub(crate) fn hold(&mut self, window: u64) {
+        self.sending.window = self.sending.window.min(window.max(self.least()));
+    }
+
+    /// Sets the window to `window` bytes in Startup, over a path that carries `bandwidth` bytes per second.
+    pub(crate) fn fill(&mut self, bandwidth: f64, window: u64) {
+        if self.state == BbrState::Startup {
+            self.startup.expected = Some(bandwidth);
+            self.sending.window = window.max(self.least());
+            let rtt = self.rtt.min.as_secs_f64().max(1e-6);
+            self.sending.rate = self.sending.window as f64 / rtt;
+        }
+    }
+
     /// Raises the window to `window` bytes in Startup.
     pub(crate) fn grow(&mut self, window: u64) {
         if self.state == BbrState::Startup {
             self.sending.window = self.sending.window.max(window);
         }
+    }
+
+    /// Sets the bandwidth, in bytes per second, with which Startup ends.
+    pub(crate) fn expect(&mut self, bandwidth: Option<f64>) {
+        self.startup.expected = bandwidth;
     }
 
     /// Ends Startup with a window of `window` bytes, after a jump that was too much for the path.

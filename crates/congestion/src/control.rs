@@ -37,6 +37,12 @@ pub trait RateControl: fmt::Debug + Send {
         let _ = rate;
     }
 
+    /// Whether the path is being probed by trains of packets, so that acknowledgements should come soon
+    /// after packets.
+    fn is_probing(&self) -> bool {
+        false
+    }
+
     /// The pacing rate, in bytes per second.
     fn rate(&self) -> f64;
 
@@ -74,6 +80,10 @@ impl<C: RateControl + ?Sized> RateControl for Box<C> {
 
     fn take(&mut self, rate: f64) {
         (**self).take(rate);
+    }
+
+    fn is_probing(&self) -> bool {
+        (**self).is_probing()
     }
 
     fn rate(&self) -> f64 {

@@ -86,6 +86,14 @@ impl Cubic {
         }
     }
 
+    /// Sets the window to `window` bytes in slow start, over a path that carries `bandwidth` bytes per
+    /// second.
+    pub(crate) fn fill(&mut self, bandwidth: f64, window: u64) {
+        self.expected = Some(bandwidth);
+        self.window = (window as f64).max(self.least());
+        self.phase = Phase::SlowStart(SlowStart::default());
+    }
+
     /// Ends slow start with a window of `window` bytes, after a jump that was too much for the path.
     pub(crate) fn retreat(&mut self, now: Instant, window: u64) {
         self.resume(now, window);

@@ -11,7 +11,8 @@
 //!
 //! The life of a rate control. It begins in slow start, or what its algorithm has in its place, with a
 //! first window or rate that may be larger where the path announces what it holds; CUBIC and BBR jump to
-//! half of that once something is acknowledged (careful resume, `resume`). The subflow that owns it
+//! half of that once something is acknowledged (careful resume, `resume`), or to half of what trains of
+//! packets show (`train`). The subflow that owns it
 //! reports each packet sent, acknowledged and lost and the end of each acknowledgement, and asks for rate
 //! and window after that. CUBIC then avoids congestion; BBR drains, cruises, probes and looks for the
 //! shortest round-trip time by turns; PCC compares rates in intervals. A connection that may choose goes
@@ -42,6 +43,7 @@ mod slow_start;
 mod start;
 #[cfg(test)]
 mod tests;
+mod train;
 mod vivace;
 mod window;
 

@@ -1,11 +1,13 @@
 //! Careful resume (draft-ietf-tsvwg-careful-resume): a sender that has reason to expect what a path
 //! carries jumps to a part of that, and finds out before it relies on it.
 //!
-//! The reason is a *hint*: the bandwidth that the ASes on the path announce, less a margin. The phases
-//! are the draft's:
+//! The reason is a *hint*: the bandwidth that the ASes on the path announce, less a margin, or what a train
+//! of packets has shown (see [`train`](super::train)). The phases are the draft's, and one before them:
 //!
 //! - *Reconnaissance*: the first flight, until something of it is acknowledged. While too much of it is
 //!   lost, or the application has less to send than the window allows, the hint is not used.
+//! - *Train*: where nothing is announced, trains of packets show what the path carries. Their losses say
+//!   nothing else. Where they show nothing, or others fill a queue, the start goes on without a hint.
 //! - *Unvalidated*: half of what the hint says is sent in one round trip, paced.
 //! - *Validating*: the first packet of the jump is acknowledged. The window is what is in flight, and
 //!   grows up to the hint, until all packets of the jump are acknowledged, and those of the round trip
@@ -20,18 +22,20 @@
 //! - Losses are too many only where they exceed 2 % by more than chance, as for BBR. A path that loses
 //!   0.1 % at random would never see a jump of a thousand packets through.
 //! - A queue that grows after the jump is a reason to retreat, too, but to nine tenths of what the path
-//!   has carried: it is full.
+//!   has carried: it is full. After a train others fill it, and seven tenths are left; BBR finds out in
+//!   Startup, as if nothing had been shown, how much it may have in flight beside them.
 //! - In Validating the window grows by twice as much as in slow start, since packets are paced for the
 //!   hint: acknowledgements that come in few batches would leave a part of the link idle.
 
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::announced::Hint;
 use super::bbr::tolerated;
 use super::round::grown;
+use super::train::{Train, Verdict};
 
 /// The part of the hint to which a sender jumps (the draft's 3.2: at most half).
 const JUMP: f64 = 0.5;
@@ -39,6 +43,8 @@ const JUMP: f64 = 0.5;
 /// they wait in a queue, which shows that the path is full.
 const AFTER_LOSSES: f64 = 0.5;
 const WITH_QUEUE: f64 = 0.9;
+/// The part that is left with a queue where only a train has shown what the path carries: others fill it.
+const AMONG_OTHERS: f64 = 0.7;
 /// Longest jump, in bytes: half of the largest window that receivers here give.
 const MAX_JUMP: f64 = (128u64 << 20) as f64;
 /// To how many times the hint the window grows early: acknowledgements that come in batches leave a part
@@ -49,6 +55,8 @@ const GROW: f64 = 1.25;
 #[derive(Debug, Clone)]
 pub(crate) struct Resume {
     hint: Option<Hint>,
+    /// Only a train has shown it.
+    is_learned: bool,
     phase: Phase,
     /// Bytes delivered, lost, and in flight when it jumped.
     delivered: u64,
@@ -59,6 +67,8 @@ pub(crate) struct Resume {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
     Reconnaissance,
+    /// A train is on its way, which shows what may be hinted at.
+    Train(Train),
     Unvalidated,
     /// Packets sent until this much was delivered are of the jump; if `is_last`, of the round in which the
     /// window has grown.
@@ -75,8 +85,15 @@ enum Phase {
 }
 
 /// What the rate control is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Order {
+    /// Raise the window to this many bytes, for a train beside what is in flight.
+    Train(u64),
+    /// Lower the window to this many bytes, until the train is judged.
+    Hold(u64),
+    /// The path carries this many bytes per second: set the window to this many bytes, spread over a round
+    /// trip.
+    Fill(f64, u64),
     /// Raise the window to this many bytes, spread over a round trip.
     Jump(u64),
     /// Lower the window to this many bytes, which are used.
@@ -93,6 +110,7 @@ pub(crate) enum Order {
 /// What an acknowledgement shows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
+    pub(crate) now: Instant,
     /// Bytes delivered and lost so far, and in flight now.
     pub(crate) delivered: u64,
     pub(crate) lost: u64,
@@ -116,6 +134,7 @@ impl Resume {
     pub(crate) fn new(hint: Option<Hint>) -> Self {
         Self {
             hint,
+            is_learned: hint.is_none(),
             phase: Phase::Reconnaissance,
             delivered: 0,
             lost: 0,
@@ -128,6 +147,40 @@ impl Resume {
         !matches!(self.phase, Phase::Reconnaissance | Phase::Normal)
     }
 
+    /// What a train has shown the path to carry, in bytes per second.
+    pub(crate) fn learned(&self) -> Option<f64> {
+        let hint = self.hint.filter(|_| self.is_learned);
+        hint.map(|hint| hint.bandwidth)
+    }
+
+    /// Whether a train may follow, or is on its way, so that acknowledgements should come soon after
+    /// packets.
+    pub(crate) fn is_probing(&self) -> bool {
+        match self.phase {
+            Phase::Reconnaissance => self.hint.is_none(),
+            Phase::Train(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether packets that are lost now are those of a train, whose losses say nothing but what the path
+    /// carries.
+    pub(crate) fn are_losses_of_train(&self) -> bool {
+        match self.phase {
+            Phase::Train(_) => true,
+            Phase::Unvalidated => self.is_learned,
+            _ => false,
+        }
+    }
+
+    /// Bytes per second at which to send.
+    pub(crate) fn pace(&self) -> Option<f64> {
+        match self.phase {
+            Phase::Train(train) => Some(train.rate()),
+            _ => None,
+        }
+    }
+
     /// Ends it: the rate control has lost too much, or is another one from now on.
     pub(crate) fn end(&mut self) {
         self.phase = Phase::Normal;
@@ -136,6 +189,7 @@ impl Resume {
     /// Handles an acknowledgement.
     pub(crate) fn acked(&mut self, seen: &Seen) -> Option<Order> {
         if let Phase::Unvalidated | Phase::Validating { .. } = self.phase
+            && !self.are_losses_of_train()
             && let Some(kept) = self.kept(seen)
         {
             let end = seen.delivered;
@@ -144,13 +198,20 @@ impl Resume {
         }
         match self.phase {
             Phase::Normal => None,
+            Phase::Reconnaissance if self.hint.is_none() => self.begin(seen),
             Phase::Reconnaissance => self.jump(seen),
+            Phase::Train(train) if train.is_of(seen) => self.watch(train, seen),
+            Phase::Train(_) => None,
             Phase::Retreat { end, kept } if seen.prior >= end => {
                 self.phase = Phase::Normal;
                 Some(Order::Recover(self.part_of_pipe(seen, kept)))
             }
             Phase::Retreat { .. } => None,
             Phase::Unvalidated if seen.prior >= self.delivered => {
+                if self.is_learned {
+                    // The last packets of the train are acknowledged or lost.
+                    self.count_from(seen);
+                }
                 let end = seen.delivered;
                 self.phase = Phase::Validating {
                     end,
@@ -174,20 +235,59 @@ impl Resume {
         }
     }
 
+    /// Sends the first train.
+    fn begin(&mut self, seen: &Seen) -> Option<Order> {
+        let Some(train) = Train::first(seen) else {
+            self.phase = Phase::Normal;
+            return None;
+        };
+        (!seen.app_limited && !lost_too_much(seen)).then(|| self.send(train, seen))
+    }
+
+    fn send(&mut self, train: Train, seen: &Seen) -> Order {
+        self.count_from(seen);
+        self.phase = Phase::Train(train);
+        Order::Train(seen.in_flight + train.bytes())
+    }
+
+    /// Handles the acknowledgement of packets of a train.
+    fn watch(&mut self, mut train: Train, seen: &Seen) -> Option<Order> {
+        let verdict = train.acked(seen);
+        self.phase = Phase::Train(train);
+        match verdict {
+            Verdict::Waits => Some(Order::Hold(seen.in_flight + 2 * seen.packet)),
+            Verdict::Next(next) => Some(self.send(next, seen)),
+            Verdict::Carries(bandwidth) => {
+                let hint = Hint { bandwidth };
+                self.hint = Some(hint);
+                self.count_from(seen);
+                self.phase = Phase::Unvalidated;
+                let window = (JUMP * hint.holds(seen.min_rtt)).min(MAX_JUMP);
+                Some(Order::Fill(bandwidth, window as u64))
+            }
+            Verdict::Nothing => {
+                self.phase = Phase::Normal;
+                None
+            }
+        }
+    }
+
+    fn count_from(&mut self, seen: &Seen) {
+        (self.delivered, self.lost) = (seen.delivered, seen.lost);
+        self.in_flight = seen.in_flight;
+    }
+
     fn jump(&mut self, seen: &Seen) -> Option<Order> {
         let hint = self.hint?;
         let window = (JUMP * hint.holds(seen.min_rtt)).min(MAX_JUMP);
-        // All of a flight that is not acknowledged yet may still be lost, too.
-        let too_much = is_too_much(seen.lost, seen.delivered + seen.lost, seen.packet);
         if window <= seen.window as f64 {
             self.phase = Phase::Normal;
             return None;
         }
-        if seen.app_limited || too_much {
+        if seen.app_limited || lost_too_much(seen) {
             return None;
         }
-        (self.delivered, self.lost) = (seen.delivered, seen.lost);
-        self.in_flight = seen.in_flight;
+        self.count_from(seen);
         self.phase = Phase::Unvalidated;
         Some(Order::Jump(window as u64))
     }
@@ -208,7 +308,10 @@ impl Resume {
         }
         // Acknowledgements of the few packets before the jump may have waited for company.
         let waits = seen.prior >= self.delivered && grown(seen.min_rtt, seen.rtt);
-        waits.then_some(WITH_QUEUE)
+        waits.then_some(match self.is_learned {
+            true => AMONG_OTHERS,
+            false => WITH_QUEUE,
+        })
     }
 
     /// What the path has shown to hold: what was in flight before the jump, and what was delivered since.
@@ -221,6 +324,11 @@ impl Resume {
     }
 }
 
-fn is_too_much(lost: u64, of: u64, packet: u64) -> bool {
+/// Whether too much of the first flight is lost. All of it that is not acknowledged yet may still be, too.
+fn lost_too_much(seen: &Seen) -> bool {
+    is_too_much(seen.lost, seen.delivered + seen.lost, seen.packet)
+}
+
+pub(crate) fn is_too_much(lost: u64, of: u64, packet: u64) -> bool {
     lost as f64 > tolerated(of, packet)
 }

@@ -102,6 +102,9 @@ impl WindowControl {
 
     /// Bytes per second to send; `None` before the first round-trip time, unless one is announced.
     pub fn pacing_rate(&self) -> Option<f64> {
+        if let Some(rate) = self.resume.pace() {
+            return Some(rate);
+        }
         match &self.bbr {
             Some(bbr) => Some(bbr.pacing_rate()),
             None => self.cubic.pacing_rate(),
@@ -162,12 +165,13 @@ impl WindowControl {
         self.resume(now, &sample, app_limited);
     }
 
-    /// Lets the start jump, settle or retreat, as an acknowledgement suggests.
+    /// Lets the start send trains, jump, settle or retreat, as an acknowledgement suggests.
     fn resume(&mut self, now: Instant, sample: &Sample, app_limited: bool) {
         let Some(min_rtt) = self.cubic.rounds().min else {
             return;
         };
         let seen = Seen {
+            now,
             delivered: self.delivery.delivered(),
             lost: self.delivery.lost_so_far(),
             in_flight: self.delivery.in_flight(),
@@ -193,10 +197,20 @@ impl WindowControl {
         match (order, &mut self.bbr) {
             (Order::Jump(window), Some(bbr)) => bbr.jump(window),
             (Order::Jump(window), None) => self.cubic.jump(window),
+            (Order::Train(window), Some(bbr)) => bbr.grow(window),
+            (Order::Train(window), None) => self.cubic.jump(window),
+            (Order::Hold(window), Some(bbr)) => bbr.hold(window),
+            (Order::Hold(window), None) => self.cubic.settle(window),
+            (Order::Fill(bandwidth, window), Some(bbr)) => bbr.fill(bandwidth, window),
+            (Order::Fill(bandwidth, window), None) => self.cubic.fill(bandwidth, window),
             (Order::Settle(window), Some(bbr)) => bbr.settle(window),
             (Order::Settle(window), None) => self.cubic.settle(window),
             (Order::Grow(window), Some(bbr)) => bbr.grow(window),
             (Order::Grow(window), None) => self.cubic.grow(window),
+            (Order::Retreat(_), Some(bbr)) if self.resume.learned().is_some() => {
+                bbr.expect(None);
+                self.resume.end();
+            }
             (Order::Retreat(window), Some(bbr)) => bbr.retreat(window),
             (Order::Retreat(window), None) => self.cubic.retreat(now, window),
             // It has a bandwidth to go by.
@@ -208,7 +222,9 @@ impl WindowControl {
     /// Handles the loss of packet `number`.
     pub fn on_lost(&mut self, now: Instant, bytes: u64, number: u64) {
         let loss = self.delivery.lost(bytes, number);
-        if let (Some(bbr), Some(loss)) = (&mut self.bbr, loss) {
+        if let (Some(bbr), Some(loss)) = (&mut self.bbr, loss)
+            && !self.resume.are_losses_of_train()
+        {
             bbr.lost(now, &loss);
         }
     }
@@ -281,11 +297,16 @@ impl WindowControl {
             min_rtt: self.cubic.rounds().min,
             delivered: self.delivery.delivered(),
         };
-        if !self.resume.is_jumping() {
-            self.resume = Resume::new(self.announced.hint());
+        let hint = self.announced.hint();
+        if !self.resume.is_jumping() && hint.is_some() {
+            self.resume = Resume::new(hint);
         }
         let random = self.random.fork();
-        self.bbr = Some(Bbr::new(now, self.mtu, self.announced, known, random));
+        let mut bbr = Bbr::new(now, self.mtu, self.announced, known, random);
+        if let Some(learned) = self.resume.learned() {
+            bbr.expect(Some(learned));
+        }
+        self.bbr = Some(bbr);
     }
 
     /// Changes the algorithm where the losses suggest it; the last lost packet was sent at `sent`.
@@ -355,6 +376,10 @@ impl RateControl for WindowControl {
     }
 
     fn couple(&mut self, share: u32) {
+        if share > 1 && self.resume.is_probing() {
+            // The trains of subflows that share a link would slow each other down.
+            self.resume.end();
+        }
         if let Some(bbr) = &mut self.bbr {
             bbr.couple(share);
         }
@@ -364,6 +389,10 @@ impl RateControl for WindowControl {
         if let Some(bbr) = &mut self.bbr {
             bbr.take(rate);
         }
+    }
+
+    fn is_probing(&self) -> bool {
+        self.resume.is_probing()
     }
 
     fn name(&self) -> &'static str {

@@ -116,7 +116,12 @@ impl<C: RateControl> Sender<C> {
     fn take_acks(&mut self, now: Instant, links: &[Crossing], has_data: bool) {
         let last = self.route.len() - 1;
         let link = links[self.route[last]].link;
-        let interval = link.acks.unwrap_or((link.rtt / 8).clamp(ACKS.0, ACKS.1));
+        // A source of the bulk protocol names a longer interval once trains of packets are over.
+        let named = match self.control.is_probing() {
+            true => ACKS.0,
+            false => (link.rtt / 8).clamp(ACKS.0, ACKS.1),
+        };
+        let interval = link.acks.unwrap_or(named);
         let passed = &mut self.crossed[last];
         let Some((first, _)) = passed.front().copied() else {
             let since = self.acked_at.max(self.flying.back().map(|(_, sent)| *sent));

@@ -31,11 +31,11 @@ fn a_long_path_with_a_short_queue_stays_full() {
 }
 
 #[test]
-fn an_announcement_prevents_the_first_overshoot() {
+fn no_start_overshoots() {
     let (blind, informed) = (one(None, 4), one(Some(2_250_000), 4));
-    assert!(blind.lost > 300, "{}", blind.lost);
+    // Doubling the window without a train would lose more than 300 packets.
+    assert!(blind.lost < 60, "{}", blind.lost);
     assert!(informed.lost < 60, "{}", informed.lost);
-    assert!(informed.arrived.last() > blind.arrived.last());
 }
 
 #[test]

@@ -69,7 +69,21 @@ impl Interval {
     /// The interval to name to the sink, if it differs by a quarter from the last one. `pacing`: the
     /// rate in bytes per second until delivery is measured.
     pub(super) fn poll(&mut self, rtt: Duration, pacing: f64) -> Option<Duration> {
-        let interval = self.wanted(rtt, pacing);
+        self.name(self.wanted(rtt, pacing))
+    }
+
+    /// The same while trains of packets probe the path: the shortest one, as acknowledgements show how
+    /// fast packets arrive. Many acknowledgements later the start is over.
+    pub(super) fn poll_shortest(&mut self) -> Option<Duration> {
+        self.name(MIN)
+    }
+
+    /// Whether only few acknowledgements have arrived.
+    pub(super) fn is_new(&self) -> bool {
+        self.acks < 2 * MIN_ACKS
+    }
+
+    fn name(&mut self, interval: Duration) -> Option<Duration> {
         let is_new = (self.named).is_none_or(|named| named.abs_diff(interval) > named / 4);
         is_new.then(|| {
             self.named = Some(interval);
@@ -102,6 +116,8 @@ mod tests {
         assert_eq!(interval.poll(90 * MS, 1e9), None);
         assert_eq!(interval.poll(MS, 1e9), Some(MS));
         assert_eq!(interval.poll(1000 * MS, 1e9), Some(25 * MS));
+        assert_eq!(interval.poll_shortest(), Some(MS));
+        assert_eq!(interval.poll_shortest(), None);
     }
 
     #[test]

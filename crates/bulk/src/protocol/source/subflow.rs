@@ -469,6 +469,9 @@ impl SourceSubflow {
 
     /// The interval to name to the sink, if it changed enough.
     pub(super) fn poll_interval(&mut self) -> Option<Duration> {
+        if self.control.is_probing() && self.interval.is_new() {
+            return self.interval.poll_shortest();
+        }
         self.interval.poll(self.rtt.smoothed(), self.pacing.rate())
     }
 

@@ -1,0 +1,208 @@
+//! What trains show on a link without other traffic.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PACKET: u64 = 1300;
+
+/// Packets of a train over a link, as its receiver acknowledges them.
+struct Link {
+    /// Bytes per second.
+    rate: f64,
+    rtt: Duration,
+    /// The interval of acknowledgements.
+    acks: Duration,
+    /// One of so many packets is lost.
+    lost: Option<u64>,
+}
+
+impl Link {
+    /// The first flight of ten packets is acknowledged.
+    fn seen(&self) -> Seen {
+        Seen {
+            now: Instant::now(),
+            delivered: 10 * PACKET,
+            lost: 0,
+            in_flight: 0,
+            acked: PACKET,
+            prior: 0,
+            rtt: self.rtt,
+            min_rtt: self.rtt,
+            window: 10 * PACKET,
+            packet: PACKET,
+            app_limited: false,
+        }
+    }
+
+    /// Sends `train` and acknowledges it until it is judged.
+    fn cross(&self, train: &mut Train, seen: &mut Seen) -> Verdict {
+        let start = seen.now;
+        let seconds = Duration::from_secs_f64;
+        let mut free = start;
+        // When packets have arrived, and were sent.
+        let mut arrived = Vec::new();
+        for at in 0..train.bytes().div_ceil(PACKET) {
+            let sent = start + seconds((at * PACKET) as f64 / train.rate());
+            free = free.max(sent) + seconds(PACKET as f64 / self.rate);
+            let is_lost = self.lost.is_some_and(|every| at % every == every - 1);
+            arrived.push((free, sent, is_lost));
+        }
+        seen.prior = seen.delivered;
+        let mut packets = arrived.into_iter().peekable();
+        while let Some((first, _, _)) = packets.peek().copied() {
+            let until = first + self.acks;
+            let before = seen.delivered;
+            while let Some((_, sent, is_lost)) = packets.next_if(|(at, _, _)| *at <= until) {
+                match is_lost {
+                    true => seen.lost += PACKET,
+                    false => seen.delivered += PACKET,
+                }
+                seen.rtt = self.rtt + (until - sent);
+            }
+            seen.acked = seen.delivered - before;
+            seen.now = until + self.rtt;
+            match train.acked(seen) {
+                Verdict::Waits => {}
+                verdict => return verdict,
+            }
+        }
+        panic!("not judged: {train:?}");
+    }
+
+    /// Sends trains until one shows what the link carries, or nothing; with their bytes.
+    fn find(&self) -> (Verdict, Vec<u64>) {
+        let mut seen = self.seen();
+        let mut next = Train::first(&seen).unwrap();
+        let mut trains = Vec::new();
+        loop {
+            trains.push(next.bytes());
+            match self.cross(&mut next, &mut seen) {
+                Verdict::Next(faster) => next = faster,
+                verdict => return (verdict, trains),
+            }
+        }
+    }
+}
+
+fn link(mbit: f64, rtt: u64, acks: u64) -> Link {
+    Link {
+        rate: mbit * 125e3,
+        rtt: Duration::from_millis(rtt),
+        acks: Duration::from_micros(acks),
+        lost: None,
+    }
+}
+
+#[test]
+fn trains_become_faster_until_one_is_slowed_down() {
+    for mbit in [20.0, 100.0, 1000.0] {
+        for rtt in [20, 194] {
+            for acks in [100, 1000] {
+                for lost in [None, Some(100)] {
+                    let link = Link {
+                        lost,
+                        ..link(mbit, rtt, acks)
+                    };
+                    let (verdict, trains) = link.find();
+                    let Verdict::Carries(rate) = verdict else {
+                        panic!("{mbit} {rtt} {acks} {lost:?}: {verdict:?} {trains:?}");
+                    };
+                    let part = rate / link.rate;
+                    assert!((0.8..1.01).contains(&part), "{mbit} {rtt} {acks}: {part}");
+                    assert!(trains.len() <= 5, "{mbit} {rtt} {acks}: {trains:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_in_lumps_make_trains_longer_but_not_faster() {
+    let link = link(1000.0, 194, 8000);
+    let mut seen = link.seen();
+    let mut first = Train::first(&seen).unwrap();
+    let Verdict::Next(longer) = link.cross(&mut first, &mut seen) else {
+        panic!("{first:?}");
+    };
+    assert_eq!(longer.rate(), first.rate());
+    assert_eq!(longer.bytes(), FASTER * first.bytes());
+    let (verdict, trains) = link.find();
+    let Verdict::Carries(rate) = verdict else {
+        panic!("{verdict:?} {trains:?}");
+    };
+    assert!((0.8..1.01).contains(&(rate / link.rate)), "{rate}");
+}
+
+#[test]
+fn no_train_is_sent_over_a_short_path_or_behind_a_queue() {
+    let seen = link(100.0, 20, 100).seen();
+    assert!(Train::first(&seen).is_some());
+    let change: [fn(&mut Seen); 3] = [
+        |seen| seen.min_rtt = Duration::from_millis(9),
+        |seen| seen.rtt = 2 * seen.min_rtt,
+        |seen| seen.window = 65 * PACKET,
+    ];
+    for (at, change) in change.into_iter().enumerate() {
+        let mut seen = seen;
+        change(&mut seen);
+        assert_eq!(Train::first(&seen), None, "{at}");
+    }
+}
+
+#[test]
+fn a_train_behind_a_queue_or_with_little_to_send_shows_nothing() {
+    let change: [fn(&mut Seen); 2] = [
+        |seen| seen.rtt = 2 * seen.min_rtt,
+        |seen| seen.app_limited = true,
+    ];
+    for change in change {
+        let mut seen = link(100.0, 20, 100).seen();
+        let mut train = Train::first(&seen).unwrap();
+        assert!(
+            train.is_of(&Seen {
+                prior: seen.delivered,
+                ..seen
+            }) && !train.is_of(&seen)
+        );
+        change(&mut seen);
+        assert_eq!(train.acked(&seen), Verdict::Nothing);
+    }
+}
+
+proptest! {
+    /// Whatever a peer acknowledges and when: a train is at most three times as fast and as large as the
+    /// one before, and nothing is relied on that is faster than what was sent.
+    #[test]
+    fn what_is_shown_is_bounded_by_what_was_sent(
+        events in prop::collection::vec((0..400u64, 0..20u64, 0..400u64, 0..9000u64, 0..40u64), 1..200),
+    ) {
+        let mut seen = link(100.0, 100, 100).seen();
+        let Some(mut train) = Train::first(&seen) else { unreachable!() };
+        for (acked, gone, behind, wait, queue) in events {
+            seen.acked = acked * PACKET;
+            seen.delivered += seen.acked;
+            seen.lost += gone * PACKET;
+            seen.prior = seen.delivered.saturating_sub(behind * PACKET);
+            seen.now += Duration::from_micros(wait);
+            seen.rtt = seen.min_rtt + Duration::from_millis(queue);
+            if !train.is_of(&seen) {
+                continue;
+            }
+            match train.acked(&seen) {
+                Verdict::Waits => {}
+                Verdict::Next(next) => {
+                    prop_assert!(next.rate() <= FASTER as f64 * train.rate());
+                    prop_assert!(next.bytes() <= FASTER * train.bytes());
+                    prop_assert!(next.bytes() <= MAX_BYTES);
+                    train = next;
+                }
+                Verdict::Carries(rate) => {
+                    prop_assert!(rate > 0.0 && rate <= train.rate());
+                    break;
+                }
+                Verdict::Nothing => break,
+            }
+        }
+    }
+}
