@@ -148,6 +148,8 @@ pub(crate) fn fault(metainfo: &Metainfo, renames: &[Rename], rename: &Rename) ->
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use hawser_torrent::{CreateOptions, create};
     use proptest::prelude::*;
 
@@ -250,11 +252,14 @@ mod tests {
         assert!(check(&[rename("/set", "b")]).is_some());
     }
 
+    /// Made once: that takes the disk.
+    static TORRENT: LazyLock<Metainfo> = LazyLock::new(|| torrent(&["a", "in/b", "in/c"]));
+
     proptest! {
         /// However names are kept, they are those that were given last.
         #[test]
         fn names_that_are_kept_are_those_given(names in proptest::collection::vec((0usize..4, "[a-c]"), 0..12)) {
-            let mut shown = torrent(&["a", "in/b", "in/c"]);
+            let mut shown = TORRENT.clone();
             let mut kept = Vec::new();
             for (which, name) in names {
                 let path = shown.files[which % 3].path.clone();
@@ -265,7 +270,7 @@ mod tests {
                 }
                 add(&mut kept, one.clone());
                 apply(&mut shown, &[one]);
-                let mut again = torrent(&["a", "in/b", "in/c"]);
+                let mut again = TORRENT.clone();
                 apply(&mut again, &kept);
                 prop_assert_eq!(paths(&again), paths(&shown));
             }
