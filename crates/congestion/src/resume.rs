@@ -266,7 +266,9 @@ impl Resume {
                 Some(Order::Fill(bandwidth, window as u64))
             }
             Verdict::Nothing => {
-                self.phase = Phase::Normal;
+                // What is lost of it is no congestion. Nothing is to recover.
+                let end = seen.delivered;
+                self.phase = Phase::Retreat { end, kept: 0.0 };
                 None
             }
         }
