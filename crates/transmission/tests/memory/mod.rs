@@ -117,7 +117,7 @@ impl Client for Memory {
         let name = match &add.source {
             Source::Metainfo(bytes) if bytes.starts_with(b"d") => "metainfo",
             Source::Metainfo(_) => return Err(CallError::CorruptTorrent),
-            Source::Magnet(link) if link.contains("btih:00") => {
+            Source::Magnet(link) if link.contains("btih:00") && !self.torrents.is_empty() => {
                 let duplicate = &self.torrents[0];
                 return Ok(Added {
                     id: duplicate.id,
