@@ -137,7 +137,10 @@ pub struct RemoveArgs {
 }
 
 #[derive(clap::Args)]
-#[command(group = ArgGroup::new("limits").required(true).multiple(true).args(["seed_ratio", "seed_time", "limit_down", "limit_up"]))]
+#[command(
+    override_usage = "hawser torrent limit [OPTIONS] <TORRENT>",
+    group = ArgGroup::new("limits").required(true).multiple(true).args(["seed_ratio", "seed_time", "limit_down", "limit_up"]),
+)]
 pub struct LimitArgs {
     /// The torrent: its info-hash or the beginning of that, or its name
     torrent: String,
