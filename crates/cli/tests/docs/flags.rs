@@ -60,7 +60,7 @@ const DOCUMENTED: [&[&str]; 50] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 18] = [
+const FOREIGN: [&str; 20] = [
     "--format",
     "--examples",
     "--now",
@@ -73,7 +73,9 @@ const FOREIGN: [&str; 18] = [
     "--workspace",
     "--bench",
     "--example",
+    "--batch",
     "--case",
+    "--flows",
     "--network",
     "--replace",
     "--strip-components",

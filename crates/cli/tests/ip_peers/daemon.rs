@@ -214,7 +214,7 @@ fn torrents_are_commanded_from_the_command_line() {
     assert_eq!(
         limited["limits"],
         serde_json::json!({"ratio": 2.0, "seconds": "unlimited", "download_rate": 1_000_000_000,
-            "upload_rate": "unlimited"})
+            "upload_rate": "unlimited", "group": null, "exempt": false, "max_peers": "default"})
     );
     drop(seeder);
 
