@@ -243,7 +243,7 @@ impl Job {
                         self.report(Event::Completed).await;
                     }
                     if is_complete {
-                        finding.end_dialing();
+                        finding.end_downloading();
                     }
                 }
             }
@@ -405,7 +405,7 @@ impl Finding {
                 peer_id: new_peer_id(),
                 trackers: set.unwrap_or_else(|| named.clone()),
                 is_private,
-                dials: true,
+                downloads: true,
             },
             stats: watch::Sender::new(UNKNOWN),
             search: None,
@@ -469,10 +469,10 @@ impl Finding {
     }
 
     /// Nothing is missing any more.
-    fn end_dialing(&mut self) {
-        self.sought.dials = false;
+    fn end_downloading(&mut self) {
+        self.sought.downloads = false;
         if let Some(search) = &mut self.search {
-            search.end_dialing();
+            search.end_downloading();
         }
     }
 }

@@ -27,9 +27,9 @@ pub struct Sought {
     /// Whether its peers come from its trackers alone (BEP 27); `None` while that is not known. It is not
     /// announced elsewhere until it is known not to be private.
     pub is_private: Option<bool>,
-    /// Whether peers are wanted to dial them, as a download does. Without, peers of the own network alone
-    /// are given: they may know of this side no sooner than in five minutes.
-    pub dials: bool,
+    /// Whether something of it is missing. If so, the DHT is searched more often than announcing needs, until
+    /// peers are found.
+    pub downloads: bool,
 }
 
 /// How the peers of all torrents of a program are found: without trackers, DHT and own network at first,
@@ -159,9 +159,9 @@ impl PeerFinder {
             Some(false) => PeerPorts::of(self.tcp, self.scion),
             None => PeerPorts::default(),
         };
-        let sink = sought.dials.then_some(sink);
         let nodes = self.dht.as_ref()?;
-        Some(nodes.search(sought.info_hash, ports, &self.mapped, sink))
+        let (info_hash, mapped) = (sought.info_hash, &self.mapped);
+        Some(nodes.search(info_hash, ports, mapped, sought.downloads, sink))
     }
 
     /// Looks for a torrent on the own network, and announces it if it is known not to be private.

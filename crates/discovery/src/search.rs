@@ -134,32 +134,27 @@ impl PeerSearch {
         }
     }
 
-    /// The torrent is complete: peers are no longer searched for, and this side is announced alone.
-    pub fn end_dialing(&mut self) {
-        if std::mem::replace(&mut self.sought.dials, false) {
+    /// The torrent is complete: the DHT is searched no more often than announcing needs.
+    pub fn end_downloading(&mut self) {
+        if std::mem::replace(&mut self.sought.downloads, false) {
             self.dht = self.finder.search_dht(&self.sought, &self.in_dht.sink);
-            self.in_dht.clear();
         }
     }
 
     /// The next peers to dial, and how they were found. Cancel safe.
     pub async fn found(&mut self) -> (Vec<PeerAddr>, PeerSource) {
-        loop {
-            let (peers, source) = tokio::select! {
-                peers = self.answers.next() => (peers, PeerSource::Tracker),
-                peers = self.nearby.next() => (peers, PeerSource::Local),
-                peers = self.in_dht.next() => (peers, PeerSource::Dht),
-            };
-            for peer in &peers {
-                if self.kept.len() < MAX_KEPT || self.kept.contains_key(peer) {
-                    let known = self.kept.entry(*peer).or_insert(source);
-                    *known = source.min(*known);
-                }
-            }
-            if self.sought.dials || source == PeerSource::Local {
-                return (peers, source);
+        let (peers, source) = tokio::select! {
+            peers = self.answers.next() => (peers, PeerSource::Tracker),
+            peers = self.nearby.next() => (peers, PeerSource::Local),
+            peers = self.in_dht.next() => (peers, PeerSource::Dht),
+        };
+        for peer in &peers {
+            if self.kept.len() < MAX_KEPT || self.kept.contains_key(peer) {
+                let known = self.kept.entry(*peer).or_insert(source);
+                *known = source.min(*known);
             }
         }
+        (peers, source)
     }
 
     /// Whether a peer was found by other means than a tracker.

@@ -98,13 +98,9 @@ impl Candidates {
 
     /// The peer to be dialed next, if one is due: one that failed least, of the most trusted source.
     /// `skip` says which are not to be dialed at present.
-    pub fn take(
-        &mut self,
-        now: Instant,
-        skip: impl Fn(PeerAddr, PeerSource) -> bool,
-    ) -> Option<PeerAddr> {
+    pub fn take(&mut self, now: Instant, skip: impl Fn(PeerAddr) -> bool) -> Option<PeerAddr> {
         let due = self.known.iter_mut().filter(|(addr, it)| {
-            matches!(it.state, State::Waiting(from) if from <= now) && !skip(**addr, it.source)
+            matches!(it.state, State::Waiting(from) if from <= now) && !skip(**addr)
         });
         let next = due.min_by_key(|(_, it)| (it.failures, it.source, it.number));
         next.map(|(addr, it)| {
@@ -170,7 +166,7 @@ mod tests {
         assert!(candidates.add(ip(2), PeerSource::Tracker, now));
         assert!(candidates.add(ip(3), PeerSource::Tracker, now));
         assert!(!candidates.add(ip(1), PeerSource::Exchange, now));
-        let mut take = |at| candidates.take(at, |_, _| false);
+        let mut take = |at| candidates.take(at, |_| false);
         assert_eq!(
             [take(now), take(now), take(now)],
             [Some(ip(2)), Some(ip(3)), Some(ip(1))]
@@ -179,11 +175,11 @@ mod tests {
         candidates.release(ip(2), false, now);
         candidates.release(ip(1), true, now);
         let later = now + BACKOFF;
-        assert_eq!(candidates.take(now, |_, _| false), None);
-        assert_eq!(candidates.take(later, |addr, _| addr == ip(1)), Some(ip(2)));
+        assert_eq!(candidates.take(now, |_| false), None);
+        assert_eq!(candidates.take(later, |addr| addr == ip(1)), Some(ip(2)));
         candidates.ban(ip(2));
-        assert_eq!(candidates.take(later, |_, _| false), Some(ip(1)));
-        assert_eq!(candidates.take(later + BACKOFF * 64, |_, _| false), None);
+        assert_eq!(candidates.take(later, |_| false), Some(ip(1)));
+        assert_eq!(candidates.take(later + BACKOFF * 64, |_| false), None);
     }
 
     #[test]
@@ -196,7 +192,7 @@ mod tests {
         assert!(!candidates.add(ip(5000), PeerSource::Exchange, now));
         assert!(candidates.add(ip(5001), PeerSource::Tracker, now));
         assert_eq!(candidates.len(), MAX_KNOWN);
-        assert_eq!(candidates.take(now, |_, _| false), Some(ip(5001)));
+        assert_eq!(candidates.take(now, |_| false), Some(ip(5001)));
         // One that failed gives way to any.
         candidates.release(ip(5001), false, now);
         assert!(candidates.add(ip(5002), PeerSource::Exchange, now));
@@ -214,8 +210,8 @@ mod tests {
             }
             let wait = BACKOFF * (1 << (failures - 1).min(MAX_DOUBLINGS));
             let soon = now + wait - Duration::from_millis(1);
-            prop_assert_eq!(candidates.take(soon, |_, _| false), None);
-            prop_assert_eq!(candidates.take(now + wait, |_, _| false), Some(ip(1)));
+            prop_assert_eq!(candidates.take(soon, |_| false), None);
+            prop_assert_eq!(candidates.take(now + wait, |_| false), Some(ip(1)));
         }
     }
 }

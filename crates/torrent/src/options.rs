@@ -98,9 +98,9 @@ pub struct SeedOptions {
     /// Most peers that are served at a time, 1 at least; `None` for 8, or fewer where that would be
     /// less than 16 KiB/s for each.
     pub slots: Option<usize>,
-    /// Whether peers of the own network are dialed that [`crate::Seed::found_peers`] gives. All others find
-    /// this side themselves.
-    pub dials_local: bool,
+    /// Whether IP peers are dialed that [`crate::Seed::found_peers`] gives. SCION peers connect to this side
+    /// themselves.
+    pub dials_found: bool,
     /// How fast it sends at first.
     pub limits: RateLimits,
     /// Whether it reveals one piece at a time to each peer (BEP 16), so that it sends each about
@@ -120,7 +120,7 @@ impl Default for SeedOptions {
             },
             exchanges_peers: false,
             slots: None,
-            dials_local: false,
+            dials_found: false,
             limits: RateLimits::default(),
             super_seeding: false,
         }

@@ -307,7 +307,7 @@ impl<T: Transport> Owner<T> {
 
     fn dial(&mut self, now: Instant) {
         while self.has_room()
-            && let Some(peer) = self.candidates.take(now, |_, _| false)
+            && let Some(peer) = self.candidates.take(now, |_| false)
         {
             self.last_id += 1;
             let id = ConnectionId(self.last_id);

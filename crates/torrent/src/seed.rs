@@ -92,7 +92,7 @@ impl Seed {
             swarm.exchange_peers();
         }
         let (found, finds) = FoundPeers::channel();
-        if options.dials_local {
+        if options.dials_found {
             swarm.find_peers(finds);
         }
         let stop = CancellationToken::new();
@@ -123,7 +123,8 @@ impl Seed {
         self.policy.clone()
     }
 
-    /// Gives it peers while it runs. Those that local discovery found are dialed, if its options say so.
+    /// Gives it peers while it runs. IP peers are dialed, if its options say so: this
+    /// side may be behind a router that lets none of them connect. SCION peers connect to it themselves.
     pub fn found_peers(&self) -> FoundPeers {
         self.found.clone()
     }

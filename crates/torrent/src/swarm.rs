@@ -375,7 +375,7 @@ impl<T: Transport> Swarm<T> {
         let picker = &self.fetching.picker;
         self.dialing.weigh(&self.conns, picker, now);
         self.retire();
-        self.part_from_complete();
+        self.part_from_complete(now);
         self.rechoke(now);
         self.check_limits(now);
         self.settle(now);

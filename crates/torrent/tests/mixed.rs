@@ -188,7 +188,7 @@ impl Site {
             peer_id: new_peer_id(),
             trackers,
             is_private: Some(false),
-            dials: true,
+            downloads: true,
         };
         let mut search = finder.search(sought, stats.subscribe());
         let sink = download.found_peers();

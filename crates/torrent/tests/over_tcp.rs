@@ -5,6 +5,8 @@
 mod content;
 #[path = "over_tcp/encryption.rs"]
 mod encryption;
+#[path = "over_tcp/found.rs"]
+mod found;
 #[path = "over_tcp/messages.rs"]
 mod messages;
 mod scripted;
@@ -87,7 +89,16 @@ async fn rogue<F>(conduct: impl Fn(TcpStream) -> F + Send + 'static) -> PeerAddr
 where
     F: Future<Output = std::io::Result<()>> + Send + 'static,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = rogue_at("127.0.0.1:0", conduct).await;
+    addr.into()
+}
+
+/// The same at an address, which is returned with its port.
+async fn rogue_at<F>(addr: &str, conduct: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind(addr).await.unwrap();
     let addr = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
@@ -96,7 +107,7 @@ where
             tokio::spawn(conduct(stream));
         }
     });
-    addr.into()
+    addr
 }
 
 #[tokio::test(flavor = "multi_thread")]

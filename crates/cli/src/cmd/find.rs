@@ -60,8 +60,8 @@ pub struct Sought {
     pub is_private: Option<bool>,
     /// Bytes that are missing, as far as that is known.
     pub left: u64,
-    /// Whether found peers are dialed, as a download does.
-    pub dials: bool,
+    /// Whether something of it may be missing.
+    pub downloads: bool,
 }
 
 impl Sought {
@@ -75,7 +75,7 @@ impl Sought {
             nodes: nodes.collect(),
             is_private: Some(metainfo.private),
             left: 0,
-            dials: false,
+            downloads: false,
         }
     }
 
@@ -83,7 +83,7 @@ impl Sought {
     pub fn missing(metainfo: &Metainfo) -> Self {
         Self {
             left: metainfo.pieces.total,
-            dials: true,
+            downloads: true,
             ..Self::seeded(metainfo)
         }
     }
@@ -187,7 +187,7 @@ impl FindArgs {
             nodes: Vec::new(),
             is_private: None,
             left: 0,
-            dials: true,
+            downloads: true,
         };
         self.ways(&sought)
     }
@@ -230,7 +230,7 @@ mod tests {
             nodes: nodes.into_iter().collect(),
             is_private,
             left: 1,
-            dials: true,
+            downloads: true,
         }
     }
 

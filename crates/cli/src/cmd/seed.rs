@@ -159,7 +159,7 @@ impl SeedArgs {
             },
             exchanges_peers: ways.pex,
             slots: self.serving.slots,
-            dials_local: ways.local,
+            dials_found: ways.any(),
             super_seeding: self.serving.super_seeding,
             limits: RateLimits {
                 upload: self.serving.limit.map(bytes),

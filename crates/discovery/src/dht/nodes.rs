@@ -158,27 +158,28 @@ impl DhtNodes {
     }
 
     /// Searches for peers of a torrent, and announces those of this program at `ports`, over IPv4 at the port
-    /// `mapped` while there is one, as long as what it returns is not dropped. Peers go to `sink`; without one this side is announced alone. Must be called
-    /// inside a tokio runtime.
+    /// `mapped` while there is one, as long as what it returns is not dropped. Peers go to `sink`. It searches
+    /// as often as announcing needs, and more often if it `is_eager`. Must be called inside a tokio runtime.
     pub fn search(
         &self,
         info_hash: [u8; 20],
         ports: PeerPorts,
         mapped: &MappedPort,
-        sink: Option<&mpsc::Sender<Vec<PeerAddr>>>,
+        is_eager: bool,
+        sink: &mpsc::Sender<Vec<PeerAddr>>,
     ) -> DhtSearches {
-        let mut searches = DhtSearches::new();
+        let mut searches = DhtSearches::new(is_eager, sink.clone());
         if let Some(node) = &self.v4 {
             let port = Port::new(ports.v4, mapped.clone());
-            searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
+            searches.search_at(node.handle.clone(), info_hash, port);
         }
         if let Some(node) = &self.v6 {
             let port = Port::new(ports.v6, MappedPort::default());
-            searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
+            searches.search_at(node.handle.clone(), info_hash, port);
         }
         if let Some(node) = &self.scion {
             let port = Port::new(ports.at_scion_node(node.local), MappedPort::default());
-            searches.search_at(node.handle.clone(), info_hash, port, sink.cloned());
+            searches.search_at(node.handle.clone(), info_hash, port);
         }
         searches
     }

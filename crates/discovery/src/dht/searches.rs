@@ -74,14 +74,19 @@ impl Port {
 /// The searches for one torrent at all nodes of this program. They end when this is dropped.
 #[derive(Debug)]
 pub struct DhtSearches {
+    is_eager: bool,
+    sink: mpsc::Sender<Vec<PeerAddr>>,
     // Ends its tasks when it is dropped.
     tasks: JoinSet<()>,
 }
 
 impl DhtSearches {
-    /// Without searches.
-    pub(super) fn new() -> Self {
+    /// Without searches yet. What they find goes to `sink`. They search as often as announcing needs, and more
+    /// often if they are `is_eager`.
+    pub(super) fn new(is_eager: bool, sink: mpsc::Sender<Vec<PeerAddr>>) -> Self {
         Self {
+            is_eager,
+            sink,
             tasks: JoinSet::new(),
         }
     }
@@ -92,11 +97,14 @@ impl DhtSearches {
         node: DhtHandle<A>,
         info_hash: [u8; 20],
         port: Port,
-        sink: Option<mpsc::Sender<Vec<PeerAddr>>>,
     ) {
-        if port.local.is_some() || sink.is_some() {
-            self.tasks.spawn(repeat(node, info_hash, port, sink));
-        }
+        let aim = Aim {
+            // What is not announced is found in no other way.
+            finds: self.is_eager || port.local.is_none(),
+            announces: port.local.is_some(),
+        };
+        let search = repeat(node, info_hash, port, aim, self.sink.clone());
+        self.tasks.spawn(search);
     }
 }
 
@@ -104,14 +112,12 @@ async fn repeat<A: Address>(
     node: DhtHandle<A>,
     info_hash: [u8; 20],
     mut port: Port,
-    sink: Option<mpsc::Sender<Vec<PeerAddr>>>,
+    aim: Aim,
+    sink: mpsc::Sender<Vec<PeerAddr>>,
 ) {
-    let mut schedule = Schedule::new(Aim {
-        finds: sink.is_some(),
-        announces: port.local.is_some(),
-    });
+    let mut schedule = Schedule::new(aim);
     loop {
-        let Ok(summary) = search(&node, info_hash, port.announce(), sink.as_ref()).await else {
+        let Ok(summary) = search(&node, info_hash, port.announce(), &sink).await else {
             return;
         };
         tokio::select! {
@@ -130,7 +136,7 @@ async fn search<A: Address>(
     node: &DhtHandle<A>,
     info_hash: [u8; 20],
     announce: Option<Announce>,
-    sink: Option<&mpsc::Sender<Vec<PeerAddr>>>,
+    sink: &mpsc::Sender<Vec<PeerAddr>>,
 ) -> Result<Option<Summary>, DhtError> {
     let mut search = match node.search(info_hash, announce).await {
         Ok(search) => search,
@@ -141,10 +147,8 @@ async fn search<A: Address>(
         Err(error) => return Err(error),
     };
     while let Some(peer) = search.recv().await {
-        if let Some(sink) = sink {
-            // Fails when nobody takes peers any more; the announcement is still made.
-            let _ = sink.send(vec![peer.to_peer()]).await;
-        }
+        // Fails when nobody takes peers any more; the announcement is still made.
+        let _ = sink.send(vec![peer.to_peer()]).await;
     }
     Ok(search.summary().await)
 }

@@ -151,7 +151,9 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
         v6: Some(66),
         scion: Some("1-ff00:0:110,10.0.0.1:7".parse().unwrap()),
     };
-    let _announced = seeder.search([9; 20], ports, &MappedPort::default(), None);
+    let (unread, _) = mpsc::channel(4);
+    let mapped = MappedPort::default();
+    let _announced = seeder.search([9; 20], ports, &mapped, false, &unread);
     let families = router.local_addrs().len();
     let announcing = async {
         while peers_at(&router.v4).await + peers_at(&router.v6).await < families {
@@ -164,7 +166,8 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
         [9; 20],
         PeerPorts::default(),
         &MappedPort::default(),
-        Some(&sink),
+        true,
+        &sink,
     );
     let mut all = Vec::new();
     while all.len() < families {
@@ -196,7 +199,8 @@ async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the
         [9; 20],
         PeerPorts::default(),
         &MappedPort::default(),
-        Some(&sink),
+        true,
+        &sink,
     );
     let state = next.v4.as_ref().unwrap().handle.state().await.unwrap();
     assert_eq!(Some(state.id), saved.v4.map(|saved| saved.id));
@@ -225,7 +229,8 @@ async fn the_mapped_port_is_announced_over_ipv4_and_followed() {
         scion: None,
     };
     let (sender, mapped) = watch::channel(None);
-    let _announced = seeder.search([9; 20], ports, &mapped.into(), None);
+    let (unread, _) = mpsc::channel(4);
+    let _announced = seeder.search([9; 20], ports, &mapped.into(), false, &unread);
     let v4 = router.v4.as_ref().unwrap().handle.clone();
     within("the local port", until_announced(&v4, 44)).await;
     // A search is repeated after minutes otherwise.

@@ -1,7 +1,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hawser_dht::Announce;
 
 use super::*;
 use crate::dht::{DhtNodes, SavedNodes};
@@ -11,13 +10,13 @@ use crate::local::{LocalDiscovery, LocalOptions};
 const PATIENCE: Duration = Duration::from_secs(300);
 const HASH: [u8; 20] = [0xe1; 20];
 
-fn sought(is_private: Option<bool>, dials: bool) -> Sought {
+fn sought(is_private: Option<bool>, downloads: bool) -> Sought {
     Sought {
         info_hash: HASH,
         peer_id: [1; 20],
         trackers: Vec::new(),
         is_private,
-        dials,
+        downloads,
     }
 }
 
@@ -72,22 +71,15 @@ async fn a_torrent_is_found_in_the_dht_and_one_that_is_private_is_not_announced(
     assert!(private.dht.is_none() && private.local.is_none());
 }
 
-#[tokio::test]
-async fn a_torrent_that_is_complete_is_announced_and_searched_for_no_longer() {
-    let (router, at) = node();
+/// Waits until a peer at this port is announced in the DHT.
+async fn is_announced(router: &DhtNodes, port: u16) {
     let handle = router.v4.as_ref().unwrap().handle.clone();
-    let mut first = handle.search(HASH, Some(Announce::Port(7))).await.unwrap();
-    while first.recv().await.is_some() {}
-    let finder = program(7003, at).await;
-    let mut search = begin(&finder, sought(Some(false), true));
-    search.end_dialing();
-    // What the first search may have found still is not given.
-    let announcing = async {
+    let announced = async {
         loop {
             let mut peers = handle.search(HASH, None).await.unwrap();
             let mut is_announced = false;
             while let Some(peer) = peers.recv().await {
-                is_announced |= peer.port() == 7003;
+                is_announced |= peer.port() == port;
             }
             if is_announced {
                 return;
@@ -95,14 +87,23 @@ async fn a_torrent_that_is_complete_is_announced_and_searched_for_no_longer() {
             tokio::task::yield_now().await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, announcing).await;
+    let waited = tokio::time::timeout(PATIENCE, announced).await;
     waited.expect("it is announced");
-    let no_peers = tokio::select! {
-        biased;
-        found = search.found() => panic!("{found:?}"),
-        () = std::future::ready(()) => true,
-    };
-    assert!(no_peers && search.kept().is_empty());
+}
+
+#[tokio::test]
+async fn a_torrent_that_is_complete_is_announced_and_its_peers_are_given() {
+    let (router, at) = node();
+    let leecher = program(7002, at).await;
+    let _open = begin(&leecher, sought(Some(false), true));
+    is_announced(&router, 7002).await;
+    let finder = program(7003, at).await;
+    let mut search = begin(&finder, sought(Some(false), true));
+    search.end_downloading();
+    is_announced(&router, 7003).await;
+    let finding = async { while search.found().await != (vec![peer(7002)], PeerSource::Dht) {} };
+    let found = tokio::time::timeout(PATIENCE, finding).await;
+    found.expect("the leecher is found");
 }
 
 #[tokio::test]

@@ -59,8 +59,9 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Dials found peers as far as there is room; once nothing is missing, only those of the own network,
-    /// which may know of this side no sooner than in five minutes. Gives up those that cannot be reached.
+    /// Dials found peers as far as there is room; once nothing is missing, only IP peers, as this side may be
+    /// behind a router that lets none of them connect. SCION peers, which choose their paths themselves,
+    /// connect then. Gives up those that cannot be reached.
     pub(super) fn recruit(&mut self, now: Instant) {
         if !self.ending.finds_peers {
             return;
@@ -77,9 +78,9 @@ impl<T: Transport> Swarm<T> {
         let free = self.conns.free_places(dialing.count());
         for _ in 0..MAX_FOUND.saturating_sub(found).min(free) {
             let conns = &self.conns.open;
-            let skip = |addr, source| {
-                let is_left = is_complete && source != PeerSource::Local;
-                is_left || conns.values().any(|conn| conn.listens_at() == Some(addr))
+            let skip = |addr: PeerAddr| {
+                let connects_itself = is_complete && addr.scion().is_some();
+                connects_itself || conns.values().any(|conn| conn.listens_at() == Some(addr))
             };
             let Some(addr) = self.dialing.found.take(now, skip) else {
                 return;
@@ -113,7 +114,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Forgets a found peer. It may be dialed again after a backoff, unless it is banned.
-    fn dismiss(&mut self, id: RemoteId, now: Instant) {
+    pub(super) fn dismiss(&mut self, id: RemoteId, now: Instant) {
         let Some(remote) = self.dialing.remotes.remove(&id) else {
             return;
         };

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::Event;
 use super::state::Swarm;
+use super::subflow::Peer;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::limits::{SeedEnd, SeedLimits, Seeding};
@@ -74,8 +75,9 @@ impl<T: Transport> Swarm<T> {
         Some(self.seeding.as_ref()?.elapsed(Instant::now()))
     }
 
-    /// Closes connections to peers that are complete as well; they are not dialed again.
-    pub(super) fn part_from_complete(&mut self) {
+    /// Closes connections to peers that are complete as well. Listed ones are not dialed again, found ones after
+    /// a backoff: others may have their addresses by then.
+    pub(super) fn part_from_complete(&mut self, now: Instant) {
         if !self.is_complete() {
             return;
         }
@@ -83,10 +85,15 @@ impl<T: Transport> Swarm<T> {
             if !self.fetching.picker.has_all(id) {
                 continue;
             }
-            if let Some((remote, _)) = self.remote_of(id) {
+            let mut found = None;
+            if let Some((remote, dialed)) = self.remote_of(id) {
                 remote.set_complete(true);
+                found = remote.is_found().then_some(dialed.to);
             }
             self.drop_conn(id, CloseCode::Plain, BOTH_COMPLETE);
+            if let Some(Peer::Remote(found)) = found {
+                self.dismiss(found, now);
+            }
         }
     }
 

@@ -116,7 +116,7 @@ impl Dht {
                 let (sink, mut found) = mpsc::channel(16);
                 let ports = PeerPorts::default();
                 let mapped = MappedPort::default();
-                let _search = last.search(metainfo.info_hash.0, ports, &mapped, Some(&sink));
+                let _search = last.search(metainfo.info_hash.0, ports, &mapped, true, &sink);
                 if timeout(SEARCH, found.recv()).await.is_ok() {
                     return;
                 }
@@ -154,8 +154,8 @@ impl Finding {
         sink: Option<hawser_torrent::FoundPeers>,
     ) -> Search {
         let finder = PeerFinder::new(tcp, None);
-        let dials = sink.is_some();
-        let left = if dials { metainfo.pieces.total } else { 0 };
+        let downloads = sink.is_some();
+        let left = if downloads { metainfo.pieces.total } else { 0 };
         let (finder, trackers) = match self {
             Self::Tracker(url) => {
                 let client = Client::new(ClientOptions::default()).unwrap();
@@ -177,7 +177,7 @@ impl Finding {
             peer_id: new_peer_id(),
             trackers,
             is_private: Some(false),
-            dials,
+            downloads,
         };
         let mut search = finder.search(sought, stats.subscribe());
         let task = tokio::spawn(async move {
@@ -198,7 +198,7 @@ impl Finding {
 /// A search under way.
 struct Search(#[allow(dead_code, reason = "it ends when this is dropped")] Task);
 
-/// A seeder that accepts peers, and dials none.
+/// A seeder that accepts peers, and dials none that it finds.
 pub struct Seeder {
     pub addr: SocketAddr,
     seed: Seed,

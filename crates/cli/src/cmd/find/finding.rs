@@ -51,7 +51,7 @@ impl Finding {
             peer_id: hawser_torrent::new_peer_id(),
             trackers: sought.trackers.clone(),
             is_private: sought.is_private,
-            dials: sought.dials,
+            downloads: sought.downloads,
         };
         Ok(Self {
             search: finder.search(sought, stats.subscribe()),

@@ -80,7 +80,7 @@ impl Known<'_> {
                     is_private: None,
                     // Not a seeder.
                     left: 1,
-                    dials: true,
+                    downloads: true,
                 }
             }
         }

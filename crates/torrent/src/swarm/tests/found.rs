@@ -68,12 +68,12 @@ async fn without_finding_nothing_that_is_found_is_dialed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_dials_peers_of_its_own_network_alone() {
+async fn a_seeder_lets_scion_peers_connect_themselves() {
     let net = Net::default();
     let stage = Stage::one_file(1_000_000, 65536);
     let content = stage.dir.path().join("seed/file.bin");
     let options = SeedOptions {
-        dials_local: true,
+        dials_found: true,
         ..SeedOptions::default()
     };
     let metainfo = stage.metainfo.clone();
@@ -81,21 +81,17 @@ async fn a_seeder_dials_peers_of_its_own_network_alone() {
         .await
         .unwrap();
     net.path(0, FAST);
+    net.path(1, FAST);
     net.path(7, FAST);
-    // It knows no peer, and waits for one.
-    let options = DownloadOptions {
-        awaits_peers: true,
-        ..DownloadOptions::default()
-    };
-    let download = stage.download_with(&net.host(0), &[], options);
     let found = seed.found_peers();
-    found.add(vec![addr(7)], PeerSource::Tracker).await;
-    found.add(vec![addr(0)], PeerSource::Local).await;
-    finish(download).await.unwrap();
+    found.add(vec![addr(7), addr(0)], PeerSource::Tracker).await;
+    finish(stage.download(&net.host(0), &[1])).await.unwrap();
     stage.check();
     let dialed = net.dials();
-    assert!(dialed.iter().all(|(peer, _)| *peer == addr(0)));
-    assert!(!dialed.is_empty());
+    assert!(
+        dialed.iter().all(|(peer, _)| *peer == addr(1)),
+        "{dialed:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
