@@ -223,6 +223,10 @@ impl<T: Transport> Transport for Member<T> {
         self.transport.reaches(peer)
     }
 
+    fn has_other_way(&self, peer: PeerAddr) -> bool {
+        self.transport.has_other_way(peer)
+    }
+
     fn local(&self) -> Option<ScionAddr> {
         self.transport.local()
     }

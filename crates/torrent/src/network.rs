@@ -232,6 +232,11 @@ impl Transport for Network {
         peer.ip().is_some() || self.scion.is_some()
     }
 
+    fn has_other_way(&self, peer: PeerAddr) -> bool {
+        let attempts = &self.dialer.attempts;
+        peer.ip().is_some_and(|peer| attempts.has_other_way(peer))
+    }
+
     fn local(&self) -> Option<ScionAddr> {
         let (endpoint, _) = self.scion.as_ref()?;
         Some(endpoint.local_addr())

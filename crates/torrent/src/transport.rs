@@ -59,6 +59,12 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// Whether peers of this kind can be dialed from here.
     fn reaches(&self, peer: PeerAddr) -> bool;
 
+    /// Whether the peer did not answer the last dial, and the next one is the first that is made in another
+    /// way, such as encrypted.
+    fn has_other_way(&self, _peer: PeerAddr) -> bool {
+        false
+    }
+
     /// The address at which SCION peers reach this host, if they can.
     fn local(&self) -> Option<ScionAddr>;
 

@@ -187,7 +187,11 @@ impl<T: Transport> Swarm<T> {
                         self.ban_remote(id, &gone.to_string());
                     }
                     Err(gone) => {
-                        let failure = gone.failure();
+                        let failure = match self.net.transport.has_other_way(known.addr) {
+                            // It is dialed in that way soon.
+                            true => Failure::Failed,
+                            false => gone.failure(),
+                        };
                         known.paths.lost(subflow, failure, gone.to_string(), now);
                     }
                 }

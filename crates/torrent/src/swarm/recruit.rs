@@ -26,6 +26,10 @@ const MAX_FOUND: usize = 60;
 /// peer that answers at all, the handshake takes less.
 const MIN_TRIED: Duration = Duration::from_secs(2);
 
+/// The age at which one is given up that did not answer and is to be dialed in another way: the time of a
+/// handshake that does not come, and of some dials.
+const MIN_TRIED_OTHERWISE: Duration = Duration::from_secs(30);
+
 /// Most addresses that are taken from one connection, so that no peer alone decides which are known.
 const MAX_TAKEN: usize = 400;
 
@@ -106,7 +110,13 @@ impl<T: Transport> Swarm<T> {
     /// Gives up found peers that have no connection and whose last dial failed.
     fn dismiss_unreachable(&mut self, now: Instant) {
         let remotes = self.dialing.remotes.iter();
-        let given_up = remotes.filter(|(_, remote)| remote.is_given_up(MIN_TRIED, now));
+        let given_up = remotes.filter(|(_, remote)| {
+            let age = match self.net.transport.has_other_way(remote.addr) {
+                true => MIN_TRIED_OTHERWISE,
+                false => MIN_TRIED,
+            };
+            remote.is_given_up(age, now)
+        });
         let given_up: Vec<RemoteId> = given_up.map(|(id, _)| *id).collect();
         for id in given_up {
             self.dismiss(id, now);

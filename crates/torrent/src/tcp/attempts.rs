@@ -15,7 +15,15 @@ const MAX_PEERS: usize = 4096;
 pub(crate) struct Attempts {
     pub policy: Policy,
     /// The way in which those are dialed that did not answer the last dial.
-    next: Mutex<HashMap<SocketAddr, Wire>>,
+    next: Mutex<HashMap<SocketAddr, Next>>,
+}
+
+/// The way in which a peer is dialed next.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    wire: Wire,
+    /// Whether the peer was not dialed since its way was changed.
+    is_new: bool,
 }
 
 impl Attempts {
@@ -28,8 +36,11 @@ impl Attempts {
 
     /// Begins to talk to a peer over a new connection.
     pub fn begin(self: &Arc<Self>, peer: SocketAddr) -> Attempt {
-        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let wire = next.get(&peer).copied();
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let wire = next.get_mut(&peer).map(|next| {
+            next.is_new = false;
+            next.wire
+        });
         Attempt {
             attempts: Arc::clone(self),
             peer,
@@ -38,17 +49,24 @@ impl Attempts {
         }
     }
 
+    /// Whether the next dial to a peer is the first in another way than at first.
+    pub fn has_other_way(&self, peer: SocketAddr) -> bool {
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = |next: &Next| next.is_new && next.wire != self.policy.dials()[0];
+        next.get(&peer).is_some_and(is_other)
+    }
+
     /// Has the next dial to a peer be made in another way, if the policy allows one.
     fn failed(&self, peer: SocketAddr, wire: Wire) {
         let mut dials = self.policy.dials().iter().copied();
-        let Some(other) = dials.find(|other| *other != wire) else {
+        let Some(wire) = dials.find(|other| *other != wire) else {
             return;
         };
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if next.len() >= MAX_PEERS && !next.contains_key(&peer) {
             next.clear();
         }
-        next.insert(peer, other);
+        next.insert(peer, Next { wire, is_new: true });
     }
 }
 
@@ -99,7 +117,10 @@ mod tests {
     fn a_peer_that_does_not_answer_is_dialed_in_the_other_way() {
         let attempts = Attempts::new(Policy::Allow);
         for wire in [Wire::Plain, Wire::Encrypted, Wire::Plain, Wire::Encrypted] {
-            assert_eq!(attempts.begin(peer(1)).wire, wire);
+            let attempt = attempts.begin(peer(1));
+            assert!(attempt.wire == wire && !attempts.has_other_way(peer(1)));
+            drop(attempt);
+            assert_eq!(attempts.has_other_way(peer(1)), wire == Wire::Plain);
         }
         assert_eq!(attempts.begin(peer(2)).wire, Wire::Plain);
         // It stays with the way that worked.

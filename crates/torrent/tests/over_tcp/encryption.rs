@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser_torrent::{
-    DownloadError, DownloadOptions, EncryptionPolicy, Listener, Network, PeerAddr, Seed,
-    SeedOptions, Summary,
+    DownloadError, DownloadOptions, EncryptionPolicy, Listener, Network, PeerAddr, PeerSource,
+    Seed, SeedOptions, Summary,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -224,37 +224,62 @@ async fn a_seeder_closes_connections_that_begin_with_garbage() {
     content.check();
 }
 
-/// A peer that insists on encryption answers a plain handshake with the key of its own at once, as
-/// anacrolix/torrent does, instead of closing the connection.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_answers_a_plain_handshake_with_a_key_is_dialed_encrypted() {
-    let content = content(500_000);
-    let (_seed, honest) = content.seed_with(Some(EncryptionPolicy::Require)).await;
-    let dials = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&dials);
+/// A peer that insists on encryption: it answers plain handshakes with the key of its own handshake or
+/// nothing, and keeps the connection open. Others it passes on to a seeder. Returns its address, and the
+/// number of its connections.
+async fn insistent(seeder: SocketAddr, key: &'static [u8]) -> (PeerAddr, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
     let peer = rogue(move |mut stream| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             let mut first = [0; PLAIN.len()];
             stream.read_exact(&mut first).await?;
             if first == PLAIN {
-                stream.write_all(&[0x47; 96]).await?;
+                stream.write_all(key).await?;
                 return stream.read_to_end(&mut Vec::new()).await.map(drop);
             }
-            let mut seeder = TcpStream::connect(honest).await?;
+            let mut seeder = TcpStream::connect(seeder).await?;
             seeder.write_all(&first).await?;
-            tokio::io::copy_bidirectional(&mut stream, &mut seeder)
-                .await
-                .map(drop)
+            let passed = tokio::io::copy_bidirectional(&mut stream, &mut seeder);
+            passed.await.map(drop)
         }
-    })
-    .await;
+    });
+    (peer.await, connections)
+}
+
+/// As anacrolix/torrent does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_answers_a_plain_handshake_with_a_key_is_dialed_encrypted() {
+    let content = content(500_000);
+    let (_seed, honest) = content.seed_with(Some(EncryptionPolicy::Require)).await;
+    let (peer, connections) = insistent(honest, &[0x47; 96]).await;
     for policy in [None, Some(EncryptionPolicy::Allow)] {
-        dials.store(0, Ordering::SeqCst);
+        connections.store(0, Ordering::SeqCst);
         let download = content.get_with(&[peer], network(policy), DownloadOptions::default());
         finish(download).await.unwrap();
         content.check();
-        assert_eq!(dials.load(Ordering::SeqCst), 2);
+        assert_eq!(connections.load(Ordering::SeqCst), 2);
         std::fs::remove_dir_all(content.target()).unwrap();
     }
+}
+
+/// As rain does. The peer is found, by a tracker for example, and not given up for a minute before it is
+/// dialed encrypted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_found_peer_that_does_not_answer_a_plain_handshake_is_dialed_encrypted() {
+    let content = content(500_000);
+    let (_seed, honest) = content.seed_with(Some(EncryptionPolicy::Require)).await;
+    let (peer, connections) = insistent(honest, &[]).await;
+    let options = DownloadOptions {
+        finds_peers: true,
+        give_up_after: Duration::from_secs(50),
+        ..DownloadOptions::default()
+    };
+    let download = content.get_with(&[], network(None), options);
+    let found = download.found_peers();
+    assert!(found.add(vec![peer], PeerSource::Tracker).await);
+    finish(download).await.unwrap();
+    content.check();
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
 }
