@@ -1,7 +1,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-
 use super::*;
 use crate::dht::{DhtNodes, SavedNodes};
 use crate::local::{LocalDiscovery, LocalOptions};
