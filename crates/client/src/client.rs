@@ -219,8 +219,8 @@ impl Client {
             .map_err(Into::into)
     }
 
-    /// Gives a file or folder of a torrent another name, and waits until that is done. One that runs goes on
-    /// meanwhile.
+    /// Gives a file or folder of a torrent another name, and waits until that is done. A torrent that
+    /// runs keeps running.
     ///
     /// # Errors
     /// [`ClientError`]; [`ClientError::NotRenamed`], if the system refuses. Nothing is changed then.

@@ -112,7 +112,7 @@ pub(crate) struct Owner {
     events: mpsc::Sender<(InfoHash, Event)>,
     /// Where completed torrents are reported; `None` if no program is run for them.
     completions: Option<Completions>,
-    /// Who waits until a file has another name.
+    /// Where the end of a rename is reported, by torrent.
     renames: HashMap<InfoHash, Renamed>,
     /// Reports changes other than in numbers.
     changed: watch::Sender<()>,

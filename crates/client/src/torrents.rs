@@ -119,7 +119,7 @@ pub enum Order {
     /// [`Torrents::on_moved`].
     Move(InfoHash),
     /// Give a file or folder of it the name of [`Pending::Rename`], unless it has it already, and report
-    /// [`Torrents::on_renamed`]: by its task if it has one, which goes on.
+    /// [`Torrents::on_renamed`]: by its task if it has one, which keeps running.
     Rename(InfoHash),
     /// Remove what is kept of it, with its content if [`Pending::Remove`] says so, and report
     /// [`Torrents::on_removed`].

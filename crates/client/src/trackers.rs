@@ -30,6 +30,7 @@ pub enum TrackerChange {
 /// The number of a tracker in Transmission's RPC. It depends on its URL alone: a program that has read the list
 /// and removes several, one after another, removes those that it means.
 pub(crate) fn number(url: &str) -> u64 {
+    // It need not be the same in another version: programs ask for the numbers first.
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
     // Programs may keep it in 32 bits with a sign.

@@ -7,7 +7,7 @@
 //! - *Reconnaissance*: the first flight, until something of it is acknowledged. While too much of it is
 //!   lost, or the application has less to send than the window allows, the hint is not used.
 //! - *Train*: where nothing is announced, trains of packets show what the path carries. Their losses say
-//!   nothing else. Where they show nothing, or others fill a queue, the start goes on without a hint.
+//!   nothing else. Where they show nothing, or others fill a queue, the start has no hint.
 //! - *Unvalidated*: half of what the hint says is sent in one round trip, paced.
 //! - *Validating*: the first packet of the jump is acknowledged. The window is what is in flight, and
 //!   grows up to the hint, until all packets of the jump are acknowledged, and those of the round trip

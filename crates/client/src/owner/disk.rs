@@ -73,7 +73,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Carries out what was begun: by the task of a torrent that runs, so that it goes on without a break.
+    /// Carries out what was begun: by the task of a torrent that runs, so that it need not stop.
     pub(super) fn rename(&mut self, info_hash: InfoHash) {
         let Some(record) = self.torrents.record(info_hash).cloned() else {
             return;

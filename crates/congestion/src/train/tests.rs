@@ -13,7 +13,7 @@ struct Link {
     rtt: Duration,
     /// The interval of acknowledgements.
     acks: Duration,
-    /// One of so many packets is lost.
+    /// One packet is lost of this many.
     lost: Option<u64>,
 }
 

@@ -296,7 +296,7 @@ fn other_trackers_are_told_and_those_that_stay_are_not_pressed() {
         .set_trackers(&tiers(&[&[A], &[B]]), world.now);
     let (in_flight, url, event) = world.one();
     assert_eq!((url.as_str(), event), (B, Event::Started));
-    // It is told once it has answered: what it is sent later must not arrive before.
+    // The next message waits for the answer: it must not arrive before the one under way.
     world.announcer.set_trackers(&tiers(&[&[C, A]]), world.now);
     assert!(world.all().is_empty());
     let status = world.announcer.status();
