@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{RateLimit, RateLimits};
+use crate::rates::{RateLimit, RateLimits};
 
 /// Minutes of a day.
 const DAY: u16 = 24 * 60;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{RateChanges, RateLimits};
+use crate::rates::{RateChanges, RateLimits};
 
 /// Most bandwidth groups.
 pub const MAX_GROUPS: usize = 100;

@@ -33,6 +33,7 @@ mod owner;
 mod peer_limits;
 mod peers;
 mod port_mapping;
+mod rates;
 mod record;
 mod remote;
 mod renames;

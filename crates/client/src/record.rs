@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use hawser_address::PeerAddr;
-use hawser_torrent::InfoHash;
+use hawser_torrent::{InfoHash, Metainfo};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::choice::check_ratio;
 use crate::renames::{self, Rename};
 use crate::settings::Settings;
-use crate::trackers;
+use crate::trackers::{self, Tiers};
 
 /// Most bytes of the name of a torrent that are kept.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -159,6 +159,24 @@ pub enum Pending {
 }
 
 impl Record {
+    /// The trackers that the torrent itself names; `None` if they are not known without its metainfo.
+    pub(crate) fn named_trackers(&self, metainfo: Option<&Metainfo>) -> Option<Tiers> {
+        match (&self.origin, metainfo) {
+            (Origin::Magnet(link), _) => {
+                let magnet = link.parse();
+                Some(magnet.map_or(Tiers::new(), |it| trackers::of_link(&it)))
+            }
+            (Origin::Metainfo, Some(metainfo)) => Some(metainfo.sources.trackers.clone()),
+            (Origin::Metainfo, None) => None,
+        }
+    }
+
+    /// The trackers of the torrent; `None` if they are not known without its metainfo.
+    pub(crate) fn trackers(&self, metainfo: Option<&Metainfo>) -> Option<Tiers> {
+        let set = self.settings.trackers.clone();
+        set.or_else(|| self.named_trackers(metainfo))
+    }
+
     /// What is wrong with values that a file may have and no torrent can have; `None` if nothing is.
     pub(crate) fn fault(&self) -> Option<String> {
         if self.name.len() > MAX_NAME_BYTES {

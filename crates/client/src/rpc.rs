@@ -29,7 +29,6 @@ use crate::error::ClientError;
 use crate::renames::Rename;
 use crate::settings::Settings;
 use crate::torrents::{CommandError, Move, Torrents};
-use crate::trackers;
 use crate::view::View;
 
 /// The calls of one request.
@@ -278,7 +277,10 @@ impl Calls for Rpc<'_> {
         if !changes.files.each.is_empty() || !changes.trackers.is_empty() {
             let metainfo = self.runtime.block_on(self.client.metainfo(&view));
             let metainfo = metainfo.map_err(|error| failed(&error))?;
-            changes.named = trackers::named(&view.record, metainfo.as_deref()).unwrap_or_default();
+            changes.named = view
+                .record
+                .named_trackers(metainfo.as_deref())
+                .unwrap_or_default();
             if let Some(metainfo) = metainfo {
                 changes.files.drop_unknown(metainfo.files.len());
             }

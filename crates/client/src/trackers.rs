@@ -3,10 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hawser_magnet::Magnet;
-use hawser_torrent::Metainfo;
 use hawser_tracker::{MAX_TRACKERS, TrackerUrl};
-
-use crate::record::{Origin, Record};
 
 /// Most bytes of all URLs of the trackers of a torrent that users set.
 const MAX_BYTES: usize = 64 << 10;
@@ -41,21 +38,6 @@ pub(crate) fn number(url: &str) -> u64 {
 pub(crate) fn of_link(magnet: &Magnet) -> Tiers {
     let trackers = magnet.trackers.iter();
     trackers.map(|url| vec![url.clone()]).collect()
-}
-
-/// The trackers that a torrent itself names; `None` if they are not known without its metainfo.
-pub(crate) fn named(record: &Record, metainfo: Option<&Metainfo>) -> Option<Tiers> {
-    match (&record.origin, metainfo) {
-        (Origin::Magnet(link), _) => Some(link.parse().map_or(Tiers::new(), |it| of_link(&it))),
-        (Origin::Metainfo, Some(metainfo)) => Some(metainfo.sources.trackers.clone()),
-        (Origin::Metainfo, None) => None,
-    }
-}
-
-/// The trackers of a torrent; `None` if they are not known without its metainfo.
-pub(crate) fn of(record: &Record, metainfo: Option<&Metainfo>) -> Option<Tiers> {
-    let set = record.settings.trackers.clone();
-    set.or_else(|| named(record, metainfo))
 }
 
 /// What changes make of trackers, one after another. A URL that is there stays where it is, and no tier is empty.

@@ -8,7 +8,6 @@ use hawser_tracker::{MAX_TRACKERS, TrackerStatus};
 use crate::record::{Outcome, Record};
 use crate::runner::Live;
 use crate::torrents::Status;
-use crate::trackers;
 
 /// A torrent at one moment. What changes quickly is read from `live` when it is asked for.
 #[derive(Debug, Clone)]
@@ -100,7 +99,7 @@ impl View {
         let live = self.live.as_ref();
         let asked = live.and_then(|live| live.trackers.as_ref());
         let asked = asked.map_or(Vec::new(), |trackers| trackers.borrow().clone());
-        let Some(tiers) = trackers::of(&self.record, metainfo) else {
+        let Some(tiers) = self.record.trackers(metainfo) else {
             return asked;
         };
         let mut all: Vec<TrackerStatus> = Vec::new();

@@ -39,6 +39,7 @@ mod pcc;
 mod quantum;
 mod resume;
 mod round;
+mod seen;
 mod slow_start;
 mod start;
 #[cfg(test)]

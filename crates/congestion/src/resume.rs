@@ -30,11 +30,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
-
 use super::announced::Hint;
-use super::bbr::tolerated;
 use super::round::grown;
+use super::seen::{Seen, is_too_much};
 use super::train::{Train, Verdict};
 
 /// The part of the hint to which a sender jumps (the draft's 3.2: at most half).
@@ -105,28 +103,6 @@ pub(crate) enum Order {
     /// All packets of the jump are acknowledged or lost: the window may grow to this many bytes at once,
     /// which the path has shown to hold.
     Recover(u64),
-}
-
-/// What an acknowledgement shows.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
-    pub(crate) now: Instant,
-    /// Bytes delivered and lost so far, and in flight now.
-    pub(crate) delivered: u64,
-    pub(crate) lost: u64,
-    pub(crate) in_flight: u64,
-    /// Bytes that this acknowledgement covers first.
-    pub(crate) acked: u64,
-    /// Bytes that were delivered when its newest packet was sent.
-    pub(crate) prior: u64,
-    /// The round-trip time of its newest packet, and the shortest.
-    pub(crate) rtt: Duration,
-    pub(crate) min_rtt: Duration,
-    /// The window, and a full packet, in bytes.
-    pub(crate) window: u64,
-    pub(crate) packet: u64,
-    /// The application has less to send than the window allows.
-    pub(crate) app_limited: bool,
 }
 
 impl Resume {
@@ -329,8 +305,4 @@ impl Resume {
 /// Whether too much of the first flight is lost. All of it that is not acknowledged yet may still be, too.
 fn lost_too_much(seen: &Seen) -> bool {
     is_too_much(seen.lost, seen.delivered + seen.lost, seen.packet)
-}
-
-pub(crate) fn is_too_much(lost: u64, of: u64, packet: u64) -> bool {
-    lost as f64 > tolerated(of, packet)
 }

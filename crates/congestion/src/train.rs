@@ -14,8 +14,8 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use super::resume::{Seen, is_too_much};
 use super::round::grown;
+use super::seen::{Seen, is_too_much};
 
 /// How long a train lasts: a part of the round trip, and at least this time, so that acknowledgements a
 /// millisecond apart show its rate.

@@ -22,7 +22,8 @@ use super::choice::{Congestion, CongestionState, Evidence};
 use super::control::RateControl;
 use super::cubic::Cubic;
 use super::delivery::{Delivery, Sample};
-use super::resume::{Order, Resume, Seen};
+use super::resume::{Order, Resume};
+use super::seen::Seen;
 
 /// CUBIC, BBR, or the one of them that suits the path.
 ///

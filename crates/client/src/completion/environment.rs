@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use hawser_torrent::Metainfo;
 
 use crate::record::Record;
-use crate::trackers;
 
 /// Most bytes of the list of trackers: the system bounds a variable to 128 KiB, and Transmission separates
 /// trackers by commas in one.
@@ -34,7 +33,7 @@ pub(super) fn environment(
         ("TR_TORRENT_PRIORITY", text("0".to_owned())),
         (
             "TR_TORRENT_TRACKERS",
-            text(hosts(&trackers::of(record, metainfo).unwrap_or_default())),
+            text(hosts(&record.trackers(metainfo).unwrap_or_default())),
         ),
     ]
 }

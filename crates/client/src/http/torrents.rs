@@ -29,7 +29,7 @@ use crate::record::{MAX_PEERS, parse_hash};
 use crate::renames::Rename;
 use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
-use crate::trackers::{self, TrackerChange};
+use crate::trackers::TrackerChange;
 
 /// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
 const MAX_ADD_BODY: usize = 24 << 20;
@@ -289,7 +289,7 @@ pub(super) async fn change(
         let view = client.view(hash).await.map_err(|error| refused(&error))?;
         let metainfo = client.metainfo(&view).await;
         let metainfo = metainfo.map_err(|error| refused(&error))?;
-        named = trackers::named(&view.record, metainfo.as_deref());
+        named = view.record.named_trackers(metainfo.as_deref());
         if !files.each.is_empty() {
             let metainfo = metainfo.ok_or_else(|| {
                 bad("files: they are not known before the metadata of the magnet link is: start the torrent first")

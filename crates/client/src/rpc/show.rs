@@ -212,7 +212,7 @@ fn detail(view: &View, kept: &Kept<'_>, parts: Parts) -> Detail {
 }
 
 fn texts(view: &View, metainfo: &Metainfo, path: &Path) -> Texts {
-    let trackers = trackers::of(&view.record, Some(metainfo)).unwrap_or_default();
+    let trackers = view.record.trackers(Some(metainfo)).unwrap_or_default();
     let magnet = hawser_magnet::Magnet {
         info_hashes: metainfo.info_hashes(),
         name: Some(metainfo.name.clone()),

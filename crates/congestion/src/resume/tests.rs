@@ -1,5 +1,7 @@
 //! What a jump needs, and what becomes of it.
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,0 +1,32 @@
+//! What an acknowledgement shows to a start.
+
+use std::time::{Duration, Instant};
+
+use super::bbr::tolerated;
+
+/// What an acknowledgement shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) now: Instant,
+    /// Bytes delivered and lost so far, and in flight now.
+    pub(crate) delivered: u64,
+    pub(crate) lost: u64,
+    pub(crate) in_flight: u64,
+    /// Bytes that this acknowledgement covers first.
+    pub(crate) acked: u64,
+    /// Bytes that were delivered when its newest packet was sent.
+    pub(crate) prior: u64,
+    /// The round-trip time of its newest packet, and the shortest.
+    pub(crate) rtt: Duration,
+    pub(crate) min_rtt: Duration,
+    /// The window, and a full packet, in bytes.
+    pub(crate) window: u64,
+    pub(crate) packet: u64,
+    /// The application has less to send than the window allows.
+    pub(crate) app_limited: bool,
+}
+
+/// Whether more is lost of so many bytes than is tolerated, in packets of this size.
+pub(crate) fn is_too_much(lost: u64, of: u64, packet: u64) -> bool {
+    lost as f64 > tolerated(of, packet)
+}
