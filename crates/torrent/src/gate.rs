@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use crate::close::{CloseCode, Closed};
 use crate::crowd::Crowd;
 use crate::dht::DhtContacts;
+use crate::failed::why;
 use crate::metainfo::InfoHash;
 use crate::rate::SessionRates;
 use crate::transport::{Connection, Offers, Stream, Transport};
@@ -104,7 +105,7 @@ impl Gate {
     /// # Errors
     /// The reason why it goes to none.
     async fn pass_on(&self, connection: Arc<dyn Connection>) -> Result<(), String> {
-        let text = |error: io::Error| error.to_string();
+        let text = |error: io::Error| why(&error);
         connection.set_torrents(self.lock().all());
         let (mut read, mut write) = connection.stream().await?;
         let mut bytes = [0; HANDSHAKE_BYTES];

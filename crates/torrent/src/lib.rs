@@ -31,6 +31,7 @@ mod crowd;
 mod dht;
 mod download;
 mod error;
+mod failed;
 mod files;
 mod gate;
 mod limits;

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::gone::{Gone, HANDSHAKE_TIMEOUT};
 use super::shared::Shared;
 use crate::bitfield::Bitfield;
+use crate::failed::why;
 use crate::transport::{Connection, Stream};
 use crate::wire::{HANDSHAKE_BYTES, Handshake, Message, PeerId, WireError, encode};
 
@@ -69,7 +70,7 @@ async fn handshakes(
     introduction: &Message,
     shared: &Shared,
 ) -> Result<Session, Gone> {
-    let closed = |error: std::io::Error| Gone::of(&*connection, &error.to_string());
+    let closed = |error: std::io::Error| Gone::of(&*connection, &why(&error));
     connection.set_torrents(Arc::clone(&shared.info_hashes));
     let (mut read, mut write) = connection
         .stream()

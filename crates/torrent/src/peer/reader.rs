@@ -11,6 +11,7 @@ use super::gone::Gone;
 use super::shared::Shared;
 use super::traffic::{Input, Inputs, Traffic, Uploads};
 use crate::bitfield::Bitfield;
+use crate::failed::why;
 use crate::wire::{
     AddrKind, Decoder, EXTENDED_HANDSHAKE, Exchange, ExtendedHandshake, MULTIPATH, Message,
     Multipath, Request, SCION_PEX, UT_METADATA, UT_PEX, WireError,
@@ -73,7 +74,7 @@ pub(super) async fn run<E: Send>(
         let read = match stream.read_buf(decoder.buffer(most)).await {
             Ok(0) => return Gone::closed("the peer ended the connection"),
             Ok(read) => read,
-            Err(error) => return Gone::closed(error.to_string()),
+            Err(error) => return Gone::closed(why(&error)),
         };
         if decoder.is_filled() {
             room = (room * 2).min(*READ.end());

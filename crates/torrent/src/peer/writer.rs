@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use super::gone::Gone;
 use super::shared::Shared;
 use super::traffic::{Outgoing, Traffic, Uploads};
+use crate::failed::why;
 use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::transport::Output;
@@ -102,7 +103,7 @@ pub(super) async fn run(
         if !out.is_empty() {
             let messages = Bytes::from(std::mem::take(&mut out));
             if let Err(error) = send(&mut *stream, messages).await {
-                return Gone::closed(error.to_string());
+                return Gone::closed(why(&error));
             }
             traffic
                 .unsent
@@ -122,17 +123,17 @@ pub(super) async fn run(
             let written =
                 write_blocks(&mut *stream, &bytes, &batch.lengths, &traffic.uploaded).await;
             if let Err(error) = written {
-                return Gone::closed(error.to_string());
+                return Gone::closed(why(&error));
             }
             sent.0.push_back(bytes);
             if let Err(error) = stream.flush().await {
-                return Gone::closed(error.to_string());
+                return Gone::closed(why(&error));
             }
             continue;
         }
         if ending {
             if let Err(error) = stream.shutdown().await {
-                return Gone::closed(error.to_string());
+                return Gone::closed(why(&error));
             }
             while messages.recv().await.is_some() {}
             return Gone::closed("closed here");

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::close::CloseCode;
 use crate::dht::DhtContacts;
+use crate::failed::why;
 use crate::merkle::Hash;
 use crate::metainfo::InfoHash;
 use crate::transport::{Connection, Stream, Transport};
@@ -81,7 +82,7 @@ impl From<String> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        error.to_string().into()
+        why(&error).into()
     }
 }
 

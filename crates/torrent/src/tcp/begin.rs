@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::attempts::Attempt;
 use super::encrypted::{EncryptedRead, EncryptedWrite};
-use super::half::{Awaited, Half, Resumed, why};
+use super::half::{Awaited, Half, Resumed};
+use crate::failed::why;
 use crate::metainfo::InfoHash;
 use crate::transport::Stream;
 

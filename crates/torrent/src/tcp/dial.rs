@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use super::half::{Half, why};
+use super::half::Half;
+use crate::failed::why;
 use crate::utp::UtpDialer;
 
 /// How long TCP is ahead of uTP: a peer that takes TCP is rarely further away, and one behind a firewall that

@@ -205,14 +205,3 @@ impl AsyncRead for Awaited {
         Poll::Ready(Ok(()))
     }
 }
-
-/// The text of a system error without its number.
-pub(super) fn why(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_lowercase().chain(letters).collect(),
-        None => text.to_owned(),
-    }
-}

@@ -19,6 +19,9 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Time between lines while seeding, which may take days.
 const SEEDING_LINE_EVERY: Duration = Duration::from_secs(60);
 
+/// What is shown while [`knows_no_peer`].
+const NO_PEER: &str = "no peer found yet";
+
 /// Shows a download on standard error: in place on a terminal, otherwise as a line every few
 /// seconds.
 pub struct Bars {
@@ -72,6 +75,9 @@ impl Bars {
         let web_seeds = progress.web_seeds.iter();
         lines.extend(web_seeds.map(|seed| describe_web_seed(seed, self.paint)));
         if progress.rate == 0 && progress.phase != Phase::Seeding {
+            if knows_no_peer(progress) {
+                lines.push(self.paint.faint(format!("  {NO_PEER}")));
+            }
             let idle = progress.idle_peers.iter();
             let idle = idle.map(|(peer, reason)| plain(&format!("  {peer}: {reason}")));
             lines.extend(idle.map(|line| self.paint.bad(line)));
@@ -117,6 +123,9 @@ impl Bars {
             format::rate(progress.rate as f64)
         );
         if progress.rate == 0 {
+            if knows_no_peer(progress) {
+                errln!("  {NO_PEER}");
+            }
             for reason in idle_reasons(progress) {
                 errln!("  {}", plain(&reason));
             }
@@ -135,6 +144,11 @@ fn scion_peers(progress: &Progress) -> usize {
     let mut peers: Vec<PeerAddr> = peers.filter(|peer| peer.scion().is_some()).collect();
     peers.dedup();
     peers.len()
+}
+
+/// Whether there is nobody to download from, as far as is known.
+fn knows_no_peer(progress: &Progress) -> bool {
+    progress.paths.is_empty() && progress.idle_peers.is_empty() && progress.web_seeds.is_empty()
 }
 
 /// Reasons why no data is received: the error of each path and peer.
@@ -230,5 +244,23 @@ fn show_reasons(reported: &mut Reported, progress: &Progress) {
         {
             errln!("{} over {}: {why}", path.peer, path.fingerprint.short());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_download_without_peers_says_so() {
+        let bars = Bars::new("one.bin", false);
+        let mut progress = Progress::default();
+        progress.phase = Phase::Downloading;
+        let said = |progress: &Progress| bars.lines(progress, 80).join("\n").contains(NO_PEER);
+        assert!(said(&progress));
+        let banned = "it sent wrong data".to_owned();
+        let peer = "192.0.2.1:6881".parse().unwrap();
+        progress.idle_peers.push((PeerAddr::Ip(peer), banned));
+        assert!(!said(&progress));
     }
 }
