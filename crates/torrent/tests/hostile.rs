@@ -27,6 +27,7 @@ const UNCHOKE: u8 = 1;
 const INTERESTED: u8 = 2;
 const REQUEST: u8 = 6;
 const PIECE: u8 = 7;
+const CANCEL: u8 = 8;
 
 /// Time between connections of one host.
 const POLL: Duration = Duration::from_millis(10);
@@ -186,4 +187,61 @@ async fn peers_that_begin_a_handshake_and_no_more_hold_nobody_up() {
     let download = Download::start(metainfo, target, peers, Network::ip(), options);
     finish(download).await.unwrap();
     content.check();
+}
+
+/// KiB of this process that are in memory.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.unwrap().split_whitespace().next();
+    number.unwrap().parse().unwrap()
+}
+
+/// Hundreds of thousands of requests, of which some are taken back, from peers that read no answer. There is
+/// room for one more peer.
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_of_requests_hold_nobody_up_and_take_little_memory() {
+    const PEERS: u64 = 7;
+    const REQUESTS: usize = 500_000;
+    let content = content(10 * 4 * BLOCK);
+    let (_seed, to) = seed(&content, (HONEST, 0).into()).await;
+    let before = resident();
+    let floods = (0..PEERS).map(|number| {
+        let metainfo = content.metainfo.clone();
+        tokio::spawn(async move {
+            let mut stream = connect(HOSTILE, to).await;
+            let mut random = fastrand::Rng::with_seed(number);
+            let mut first = greeting(&metainfo)[..HANDSHAKE].to_vec();
+            random.fill(&mut first[HANDSHAKE - 20..]);
+            first.extend(message(INTERESTED, &[]));
+            if !begin(&mut stream, &first).await {
+                return stream;
+            }
+            for _ in 0..REQUESTS / 100 {
+                let mut said = Vec::new();
+                for _ in 0..100 {
+                    let (piece, begin) = (random.u32(..10), random.u32(..3 * BLOCK as u32));
+                    let request = [piece, begin, BLOCK as u32];
+                    let id = if random.u8(..8) > 0 { REQUEST } else { CANCEL };
+                    said.extend(message(id, &request.map(u32::to_be_bytes).concat()));
+                }
+                if stream.write_all(&said).await.is_err() {
+                    return stream;
+                }
+            }
+            stream
+        })
+    });
+    let floods: Vec<_> = floods.collect();
+    let (peers, options) = (vec![to.into()], DownloadOptions::default());
+    let (metainfo, target) = (content.metainfo.clone(), content.target());
+    let download = Download::start(metainfo, target, peers, Network::ip(), options);
+    timeout(PATIENCE, finish(download)).await.unwrap().unwrap();
+    content.check();
+    let mut open = Vec::new();
+    for flood in floods {
+        open.push(timeout(PATIENCE, flood).await.unwrap().unwrap());
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 64 << 10, "{grown} KiB more");
 }
