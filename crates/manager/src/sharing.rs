@@ -46,6 +46,17 @@ const TURN: Duration = Duration::from_secs(10);
 /// could wait for.
 const CLOSE: Action = Action::Close { drain: false };
 
+/// The periods of the assignment.
+#[derive(Debug)]
+struct Turns {
+    /// When a downloader that waits for a path may get that of another one.
+    next: Instant,
+    /// Turns that were given to such downloaders.
+    given: u64,
+    /// When the time slot began in which paths are sensed.
+    slot_began: Instant,
+}
+
 /// The downloaders of one uploader and the paths to them: which paths each of them is assigned, and
 /// the orders for its subflows.
 ///
@@ -77,9 +88,7 @@ pub struct Sharing<K, P> {
     orders: Vec<(K, Order)>,
     /// Whether decisions may differ from those that [`Self::changes`] returned last.
     has_changes: bool,
-    turn_at: Instant,
-    turns: u64,
-    slot_began: Instant,
+    turns: Turns,
     /// When anything is due even if nothing happens.
     due: Option<Instant>,
 }
@@ -101,9 +110,11 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
             dirty: BTreeSet::new(),
             orders: Vec::new(),
             has_changes: false,
-            turn_at: now,
-            turns: 0,
-            slot_began: now,
+            turns: Turns {
+                next: now,
+                given: 0,
+                slot_began: now,
+            },
             due: None,
         }
     }
@@ -112,8 +123,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
     /// known downloader, changes `max`.
     pub fn join(&mut self, key: K, max: usize, now: Instant) {
         if self.downloaders.is_empty() {
-            self.turn_at = now + TURN;
-            self.slot_began = now;
+            self.turns.next = now + TURN;
+            self.turns.slot_began = now;
         }
         let known = self.downloaders.entry(key);
         let known = known.or_insert_with(|| Downloader::new(max));
@@ -233,13 +244,13 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 }
             }
             self.assign_changed();
-            if now >= self.turn_at {
-                self.turn_at = now + TURN;
+            if now >= self.turns.next {
+                self.turns.next = now + TURN;
                 let changes = self.assignment.turn();
-                self.turns += u64::from(!changes.is_empty());
+                self.turns.given += u64::from(!changes.is_empty());
                 self.follow(changes);
             }
-            if self.options.sensing && now >= self.slot_began + self.options.slots.time_slot {
+            if self.options.sensing && now >= self.turns.slot_began + self.options.slots.time_slot {
                 self.end_slot(now, &mut carried);
             }
             // Closed subflows make room for those that other downloaders need.
@@ -301,7 +312,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
 
     /// Number of turns given to downloaders that waited for a path.
     pub fn turns(&self) -> u64 {
-        self.turns
+        self.turns.given
     }
 
     fn forget(&mut self, subflow: &Subflow) {
@@ -337,8 +348,10 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
 
     /// Lets sensing compare the rates of the slot (001, section VIII).
     fn end_slot(&mut self, now: Instant, carried: &mut impl FnMut(K, SubflowId) -> Carried) {
-        let elapsed = now.saturating_duration_since(self.slot_began).as_secs_f64();
-        self.slot_began = now;
+        let elapsed = now
+            .saturating_duration_since(self.turns.slot_began)
+            .as_secs_f64();
+        self.turns.slot_began = now;
         let mut rates = BTreeMap::new();
         for (key, known) in &mut self.downloaders {
             for (path, state) in &mut known.paths {
@@ -449,9 +462,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         if self.downloaders.is_empty() {
             return None;
         }
-        let slot = self.slot_began + self.options.slots.time_slot;
+        let slot = self.turns.slot_began + self.options.slots.time_slot;
         let slot = self.options.sensing.then_some(slot);
         let own = self.downloaders.values().filter_map(Downloader::due);
-        own.chain(slot).chain([self.turn_at]).min()
+        own.chain(slot).chain([self.turns.next]).min()
     }
 }

@@ -18,6 +18,15 @@ use crate::protocol::SessionMessage;
 use crate::reader::{Reader, ReaderEvent, SinkSkips};
 use crate::report::{FailedFile, Progress, TransferEvent};
 
+/// What the sink has named that is compared with what is read here.
+#[derive(Default)]
+struct Named {
+    /// Chaining values of what it had before the transfer, by range.
+    values: HashMap<u64, ChainingValue>,
+    /// Its root, if that came before everything was read here.
+    root: Option<ChainingValue>,
+}
+
 /// The source's part of a session.
 pub(super) struct SourcePart {
     content: Arc<Source>,
@@ -28,8 +37,7 @@ pub(super) struct SourcePart {
     gate: Arc<Gate>,
     /// Chaining values by range, once read.
     values: Vec<Option<ChainingValue>>,
-    /// Chaining values that the sink has named before the transfer.
-    there: HashMap<u64, ChainingValue>,
+    named: Named,
     confirmed: Vec<bool>,
     /// All skipped entries; those that the sink skips; how many of this side's were announced.
     skips: Skips,
@@ -37,8 +45,6 @@ pub(super) struct SourcePart {
     announced: usize,
     /// Files that have not all attributes at the sink that were sent.
     stripped: u64,
-    /// The sink's root, if it was named before everything was read here.
-    root: Option<ChainingValue>,
     progress: Progress,
 }
 
@@ -62,13 +68,12 @@ impl SourcePart {
             reader: None,
             gate,
             values: vec![None; count],
-            there: HashMap::new(),
+            named: Named::default(),
             confirmed: vec![false; count],
             skips: Skips::default(),
             sink_skips: Arc::default(),
             announced: 0,
             stripped: 0,
-            root: None,
             progress: Progress {
                 total,
                 files: content.manifest().entries().len() as u64,
@@ -151,7 +156,7 @@ impl SourcePart {
             SessionMessage::Have { first, values } => {
                 for (range, value) in (first..).zip(values) {
                     self.index(range)?;
-                    self.there.insert(range, value);
+                    self.named.values.insert(range, value);
                 }
             }
             SessionMessage::Ready => {
@@ -160,13 +165,13 @@ impl SourcePart {
                 let reader = self.start_reader(sender);
                 let reader = reader.map_err(TransferError::Thread)?;
                 for range in 0..self.values.len() as u64 {
-                    match self.there.contains_key(&range) {
+                    match self.named.values.contains_key(&range) {
                         true => reader.hash(range),
                         false if self.is_skipped(range) => reader.zeros(range),
                         false => self.send(&reader, range),
                     }
                 }
-                for range in self.there.keys().copied().collect::<Vec<_>>() {
+                for range in self.named.values.keys().copied().collect::<Vec<_>>() {
                     self.confirm(range, true);
                 }
                 self.reader = Some(reader);
@@ -218,7 +223,7 @@ impl SourcePart {
                 }
             }
             SessionMessage::Done(root) => {
-                self.root = Some(root);
+                self.named.root = Some(root);
                 return self.finish(out);
             }
             SessionMessage::Fail { code, text } => return Err(TransferError::Peer { code, text }),
@@ -283,7 +288,7 @@ impl SourcePart {
                 // Before the hash, so that no file is completed that could not be read.
                 self.announce(out);
                 out.push(SessionMessage::Hash { range, value });
-                if let Some(there) = self.there.remove(&range)
+                if let Some(there) = self.named.values.remove(&range)
                     && there != value
                 {
                     self.confirmed[index] = false;
@@ -325,7 +330,7 @@ impl SourcePart {
 
     /// Ends the session once the sink has everything and everything was read here.
     fn finish(&mut self, out: &mut Vec<SessionMessage>) -> Result<Outcome, TransferError> {
-        let Some(theirs) = self.root else {
+        let Some(theirs) = self.named.root else {
             return Ok(Outcome::Running);
         };
         let values: Option<Vec<_>> = self.values.iter().copied().collect();
