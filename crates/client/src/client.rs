@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hawser_http_client::HttpClient;
 use hawser_magnet::Magnet;
-use hawser_torrent::{FileOptions, FilesProgress, InfoHash, Metainfo, PeerAddr, recorded_files};
+use hawser_torrent::{
+    FileOptions, FilesProgress, InfoHash, Metainfo, Network, PeerAddr, recorded_files,
+};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +19,7 @@ use crate::error::ClientError;
 use crate::fetch::fetch_metainfo;
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
+use crate::network::NetworkSettings;
 use crate::owner::{AddFailure, Addition, Owner, Request};
 use crate::port_mapping::PortMapping;
 use crate::record::{Announcement, Dates, Origin, Record, Totals, cut_name};
@@ -94,6 +97,7 @@ pub struct Client {
     metainfos: Arc<Mutex<Metainfos>>,
     download_dir: Arc<Path>,
     on_complete: Option<Arc<Path>>,
+    network: Network,
     storage: FileOptions,
     port_mapping: Option<watch::Receiver<PortMapping>>,
     http: HttpClient,
@@ -121,7 +125,7 @@ impl Client {
         let (events, happened) = mpsc::channel(MAX_EVENTS);
         let torrents = Torrents::new(bounds, records);
         let (on_complete, storage) = (engine.on_complete.clone(), engine.storage);
-        let port_mapping = engine.port_mapping.clone();
+        let (network, port_mapping) = (engine.network.clone(), engine.port_mapping.clone());
         let completions = on_complete.clone().map(|program| {
             completion::start(program, Arc::clone(&state), events.clone(), stop.clone())
         });
@@ -136,6 +140,7 @@ impl Client {
             metainfos: Arc::default(),
             download_dir: download_dir.into(),
             on_complete,
+            network,
             storage,
             port_mapping,
             http: HttpClient::default(),
@@ -158,6 +163,23 @@ impl Client {
     pub fn port_mapping(&self) -> Option<PortMapping> {
         let state = self.port_mapping.as_ref()?;
         Some(state.borrow().clone())
+    }
+
+    /// The sockets through which peers are reached, and how.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Changes how peers are reached, at once. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn change_network(&self, changes: NetworkSettings) -> Result<(), ClientError> {
+        if changes == NetworkSettings::default() {
+            return Ok(());
+        }
+        let changed = self.call(move |owner| owner.change_network(changes));
+        changed.await?.map_err(Into::into)
     }
 
     /// How the files of torrents are put on disk.

@@ -29,6 +29,7 @@ mod groups;
 mod history;
 pub mod http;
 mod metainfo;
+mod network;
 mod owner;
 mod peer_limits;
 mod peers;
@@ -63,6 +64,7 @@ pub use self::groups::{
     GroupChanges, GroupLimits, Groups, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange,
 };
 pub use self::history::{MAX_SAMPLES, Sample};
+pub use self::network::NetworkSettings;
 pub use self::peer_limits::{PeerChanges, PeerLimits};
 pub use self::peers::{Hop, PathView, PeerView};
 pub use self::port_mapping::{GATEWAY_PORT, PortMapper, PortMapping};

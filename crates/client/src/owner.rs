@@ -22,6 +22,7 @@ use crate::completion::{Completed, Completions};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::history::{History, Sample};
+use crate::network::NetworkSettings;
 use crate::record::{Pending, Record};
 use crate::renames::Rename;
 use crate::runner::{Job, Live};
@@ -340,6 +341,23 @@ impl Owner {
                 Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),
             }
         }
+    }
+
+    /// Changes how peers are reached, at once.
+    ///
+    /// # Errors
+    /// [`CommandError::Value`], if the address at which they connect is in use; nothing is changed then.
+    pub fn change_network(&mut self, changes: NetworkSettings) -> Result<(), CommandError> {
+        let network = &self.engine.network;
+        if let Some(transports) = changes.transports {
+            let changed = network.set_transports(transports);
+            changed.map_err(|error| CommandError::Value(error.to_string()))?;
+        }
+        if let Some(policy) = changes.encryption {
+            network.set_encryption(policy);
+        }
+        self.torrents.note_network(changes);
+        Ok(())
     }
 
     /// Takes over the numbers of all torrents that run.

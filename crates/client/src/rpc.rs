@@ -4,6 +4,7 @@
 //! taken, as clients send all of theirs at once.
 
 mod change;
+mod session;
 mod show;
 
 use std::fs::File;
@@ -21,6 +22,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use self::change::Changes;
+use self::session::SessionChanges;
 use self::show::Kept;
 use crate::UNSUPPORTED;
 use crate::addresses::PeerAddresses;
@@ -328,21 +330,18 @@ impl Calls for Rpc<'_> {
             session.network.port = port;
         }
         session.folders.renames_partial = self.client.storage().part_suffix;
+        show::network(self.client.network(), &mut session.network);
         session
     }
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
         let local = self.addresses.tcp.map_or(0, |tcp| tcp.port());
-        change::check_settings(settings, &self.session(), local)?;
-        let (rates, queue) = (change::rates(settings), change::queue(settings));
-        let (alternative, peers) = (change::alternative(settings), change::peers(settings));
-        let changed = self.client.change(move |all| {
-            all.change_queue(queue)?;
-            all.change_alternative(alternative)?;
-            all.change_all_rates(rates);
-            all.change_peer_limits(peers);
-            Ok(())
-        });
+        let changes = SessionChanges::read(settings, &self.session(), local)?;
+        let changed = async {
+            // The one that may fail comes first.
+            self.client.change_network(changes.network).await?;
+            self.client.change(move |all| changes.apply(all)).await
+        };
         let changed = self.runtime.block_on(changed);
         changed.map_err(|error| failed(&error))
     }

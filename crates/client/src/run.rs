@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::http::{Callers, Daemon};
+use crate::network::NetworkSettings;
 use crate::record::Record;
 use crate::settings::{QueueChanges, RateChanges};
 use crate::state::{Damaged, StateFolder};
@@ -36,6 +37,8 @@ pub struct Options {
     pub rates: RateChanges,
     /// What changes of the limits of rates that hold in place of these at times.
     pub alternative: AlternativeChanges,
+    /// What changes of how peers are reached, which the state has.
+    pub network: NetworkSettings,
 }
 
 /// The torrents of a daemon whose files are read, before they run.
@@ -64,6 +67,7 @@ impl Prepared {
         options.rates.apply(&mut limits.rates);
         options.queue.apply(&mut limits.queue);
         options.alternative.apply(&mut limits.alternative);
+        options.network.apply(&mut limits.network);
         options.bounds.all = limits;
         let prepared = Self {
             options,
@@ -76,6 +80,11 @@ impl Prepared {
     /// How many torrents there are.
     pub fn torrents(&self) -> usize {
         self.records.len()
+    }
+
+    /// How peers are to be reached, as the options and the state say.
+    pub fn network(&self) -> NetworkSettings {
+        self.options.bounds.all.network
     }
 
     /// Runs the torrents, for `callers` to command.

@@ -6,6 +6,7 @@ use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
 use crate::groups::Groups;
+use crate::network::NetworkSettings;
 use crate::peer_limits::PeerLimits;
 use crate::renames::Rename;
 use crate::trackers::Tiers;
@@ -147,6 +148,8 @@ pub struct AllLimits {
     pub groups: Groups,
     /// How many peers they may be connected to.
     pub peers: PeerLimits,
+    /// How peers are reached.
+    pub network: NetworkSettings,
 }
 
 impl AllLimits {

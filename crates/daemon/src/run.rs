@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
-use hawser_client::{Damaged, Engine, PeerAddresses, own_token, publish, withdraw};
+use hawser_client::{
+    Damaged, Engine, NetworkSettings, PeerAddresses, own_token, publish, withdraw,
+};
 use hawser_http::{READY, STOPPING, Token, notify};
 use hawser_service::{Config, HostNetwork, ServiceEvent, Transfers};
 use tokio::sync::mpsc::UnboundedSender;
@@ -73,6 +75,12 @@ impl Prepared {
     #[must_use]
     pub fn torrents(&self) -> usize {
         self.torrents.torrents()
+    }
+
+    /// How peers are to be reached, as the options and the state say.
+    #[must_use]
+    pub fn network(&self) -> NetworkSettings {
+        self.torrents.network()
     }
 
     /// Reads the transfers, whose host is in `network` or joins it when it is needed. What happens to them goes

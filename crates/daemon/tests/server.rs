@@ -10,7 +10,8 @@ use std::path::Path;
 
 use hawser_client::http::body::Torrents;
 use hawser_client::{
-    AlternativeChanges, Bounds, Engine, Method, PeerAddresses, QueueChanges, RateChanges, Remote,
+    AlternativeChanges, Bounds, Engine, Method, NetworkSettings, PeerAddresses, QueueChanges,
+    RateChanges, Remote,
 };
 use hawser_daemon::{DaemonError, Options, Prepared};
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
@@ -64,6 +65,7 @@ async fn prepare(folder: &Path, config: &str) -> Result<Prepared, DaemonError> {
         queue: QueueChanges::default(),
         rates: RateChanges::default(),
         alternative: AlternativeChanges::default(),
+        network: NetworkSettings::default(),
     };
     let options = Options {
         listen: Some("127.0.0.1:0".parse().unwrap()),

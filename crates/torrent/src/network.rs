@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hawser_address::PeerAddr;
 use hawser_endhost::{self as endhost, Endhost, IsdAsn, ScionAddr};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::dht::DhtContacts;
 use crate::quic::QuicConnection;
-use crate::tcp::{Attempts, Dialer, IpConnection, IpTransports, Listener};
+use crate::tcp::{Attempts, Dialer, IpConnection, IpTransports, ListenError, Listener};
 use crate::transport::{Connection, Offers, Transport};
 use crate::utp::UtpDialer;
 
@@ -25,11 +25,17 @@ pub struct Network {
     listener: Option<Arc<Listener>>,
     /// The port at which peers beyond the gateway connect, while it maps one.
     mapped: Option<watch::Receiver<Option<u16>>>,
-    /// Which connections of IP peers are accepted.
-    accepts: Policy,
-    /// How IP peers are dialed.
-    dialer: Arc<Dialer>,
+    /// The lock is held for single reads and writes.
+    ip: Arc<RwLock<IpSettings>>,
     dht: Option<DhtContacts>,
+}
+
+/// How IP peers are reached. It may change at any time.
+struct IpSettings {
+    /// Which connections are encrypted; `None` as without a choice.
+    policy: Option<Policy>,
+    /// How IP peers are dialed.
+    dialer: Dialer,
 }
 
 impl fmt::Debug for Network {
@@ -54,21 +60,30 @@ impl Network {
             scion: None,
             listener: None,
             mapped: None,
-            accepts: Policy::Prefer,
-            dialer: Arc::new(Dialer {
-                attempts: Attempts::new(Policy::Allow),
-                transports: IpTransports::TCP,
-                utp: UtpDialer::default(),
-            }),
+            ip: Arc::new(RwLock::new(IpSettings {
+                policy: None,
+                dialer: Dialer {
+                    attempts: Attempts::new(Policy::Allow),
+                    transports: IpTransports::TCP,
+                    utp: Arc::default(),
+                },
+            })),
             dht: None,
         }
     }
 
+    fn ip_settings(&self) -> RwLockReadGuard<'_, IpSettings> {
+        self.ip.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ip_settings_mut(&self) -> RwLockWriteGuard<'_, IpSettings> {
+        self.ip.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Lets IP peers connect to `listener`. If that takes uTP, peers are dialed over its socket.
     pub fn with_listener(mut self, listener: Listener) -> Self {
+        self.ip_settings_mut().dialer.utp = Arc::new(UtpDialer::new(listener.utp()));
         self.listener = Some(Arc::new(listener));
-        let (attempts, transports) = (self.dialer.attempts.clone(), self.dialer.transports);
-        self.set_dialer(attempts, transports);
         self
     }
 
@@ -81,29 +96,61 @@ impl Network {
 
     /// Dials IP peers over these transports: with both, over TCP first, and over uTP as well if TCP is not
     /// connected within 400 ms. Over what peers connect is up to the listener.
-    pub fn with_transports(mut self, transports: IpTransports) -> Self {
-        let attempts = self.dialer.attempts.clone();
-        self.set_dialer(attempts, transports);
+    pub fn with_transports(self, transports: IpTransports) -> Self {
+        self.ip_settings_mut().dialer.transports = transports;
         self
     }
 
-    fn set_dialer(&mut self, attempts: Arc<Attempts>, transports: IpTransports) {
-        let listener = self.listener.as_ref();
-        let utp = UtpDialer::new(listener.and_then(|it| it.utp().cloned()));
-        self.dialer = Arc::new(Dialer {
-            attempts,
-            transports,
-            utp,
-        });
+    /// Dials IP peers over these transports from now on, and lets them connect over these, if they can connect
+    /// at all. Connections that are open stay so. Holds for all clones.
+    ///
+    /// # Errors
+    /// If the address at which peers connect is in use over one of them; nothing is changed then.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn set_transports(&self, transports: IpTransports) -> Result<(), ListenError> {
+        let mut settings = self.ip_settings_mut();
+        if let Some(listener) = &self.listener {
+            let had_utp = listener.utp().is_some();
+            listener.listen_over(transports)?;
+            if !had_utp && transports.utp {
+                settings.dialer.utp = Arc::new(UtpDialer::new(listener.utp()));
+            }
+        }
+        settings.dialer.transports = transports;
+        Ok(())
     }
 
     /// Sets which connections with IP peers are encrypted (MSE). Without, those that peers open are
     /// as with [`Policy::Prefer`], and peers are dialed as with [`Policy::Allow`]. Connections with
     /// SCION peers always are: by QUIC.
-    pub fn with_encryption(mut self, policy: Policy) -> Self {
-        self.accepts = policy;
-        self.set_dialer(Attempts::new(policy), self.dialer.transports);
+    pub fn with_encryption(self, policy: Policy) -> Self {
+        self.set_encryption(policy);
         self
+    }
+
+    /// Sets which connections with IP peers are encrypted (MSE), of those that begin from now on. Holds for all
+    /// clones.
+    pub fn set_encryption(&self, policy: Policy) {
+        let mut settings = self.ip_settings_mut();
+        settings.policy = Some(policy);
+        settings.dialer.attempts = Attempts::new(policy);
+    }
+
+    /// Over which transports IP peers are reached.
+    pub fn transports(&self) -> IpTransports {
+        self.ip_settings().dialer.transports
+    }
+
+    /// Which connections with IP peers are encrypted; `None` while that was not set.
+    pub fn encryption(&self) -> Option<Policy> {
+        self.ip_settings().policy
+    }
+
+    /// Which connections that IP peers open are accepted.
+    fn accepts(&self) -> Policy {
+        self.encryption().unwrap_or(Policy::Prefer)
     }
 
     /// Tells peers of the nodes of the DHT in `contacts`, and these of the nodes of peers (BEP 5), except
@@ -202,7 +249,10 @@ impl Transport for Network {
                     dialed: true,
                 }))
             }
-            (PeerAddr::Ip(peer), _) => Ok(Arc::new(IpConnection::dial(peer, &self.dialer).await?)),
+            (PeerAddr::Ip(peer), _) => {
+                let dialer = self.ip_settings().dialer.clone();
+                Ok(Arc::new(IpConnection::dial(peer, &dialer).await?))
+            }
             (PeerAddr::Scion(_), NetworkPath::Ip) => {
                 Err("a SCION peer is reached over a path".into())
             }
@@ -218,7 +268,7 @@ impl Transport for Network {
         };
         let ip = async {
             match &self.listener {
-                Some(listener) => listener.accept(self.accepts).await,
+                Some(listener) => listener.accept(|| self.accepts()).await,
                 None => std::future::pending().await,
             }
         };
@@ -233,7 +283,7 @@ impl Transport for Network {
     }
 
     fn has_other_way(&self, peer: PeerAddr) -> bool {
-        let attempts = &self.dialer.attempts;
+        let attempts = Arc::clone(&self.ip_settings().dialer.attempts);
         peer.ip().is_some_and(|peer| attempts.has_other_way(peer))
     }
 

@@ -27,7 +27,8 @@ use hawser_utp::{Config as UtpConfig, UtpSocket};
 use rustix::net::sockopt;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 
 use self::attempts::Attempt;
 pub(crate) use self::attempts::Attempts;
@@ -51,12 +52,24 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 /// How often a free port is looked for that is free for both TCP and UDP.
 const PORT_ATTEMPTS: usize = 16;
 
-/// The address that IP peers connect to, over TCP, uTP or both at the same port.
+/// Connections over TCP that may wait to be accepted.
+const TCP_BACKLOG: u32 = 1024;
+
+/// The address that IP peers connect to, over TCP, uTP or both at the same port. Over which may change.
 #[derive(Debug)]
 pub struct Listener {
-    tcp: Option<TcpListener>,
-    utp: Option<Arc<UtpSocket>>,
+    sockets: watch::Sender<Sockets>,
     local: SocketAddr,
+}
+
+/// The sockets of a [`Listener`].
+#[derive(Debug, Clone)]
+struct Sockets {
+    tcp: Option<Arc<TcpListener>>,
+    /// Once open it stays so, as connections would end with it.
+    utp: Option<Arc<UtpSocket>>,
+    /// Whether peers may connect by uTP.
+    accepts_utp: bool,
 }
 
 /// Why a listener cannot be created.
@@ -88,7 +101,7 @@ impl Listener {
         loop {
             attempts -= 1;
             let tcp = match transports.tcp {
-                true => Some(bind_tcp(addr).await?),
+                true => Some(bind_tcp(addr)?),
                 false => None,
             };
             let port = tcp.as_ref().map_or(addr, |(_, local)| *local);
@@ -105,22 +118,48 @@ impl Listener {
                 {
                     continue;
                 }
-                utp => utp.map_err(|error| ListenError {
-                    addr: port,
-                    why: format!(
-                        "{}, or do without uTP: --transport tcp",
-                        Refused::udp(port, &error)
-                    ),
-                })?,
+                utp => utp.map_err(|error| without_utp(port, &error))?,
             };
             let of_utp = utp.as_ref().map(UtpSocket::local_addr);
             let (tcp, of_tcp) = tcp.unzip();
+            let sockets = Sockets {
+                tcp: tcp.map(Arc::new),
+                utp: utp.map(Arc::new),
+                accepts_utp: transports.utp,
+            };
             return Ok(Self {
                 local: of_tcp.or(of_utp).unwrap_or(addr),
-                tcp,
-                utp: utp.map(Arc::new),
+                sockets: watch::Sender::new(sockets),
             });
         }
+    }
+
+    /// Listens over these transports from now on, at the same address. Connections that are open stay so.
+    ///
+    /// # Errors
+    /// If the address is in use over one of them; nothing is changed then.
+    pub(crate) fn listen_over(&self, transports: IpTransports) -> Result<(), ListenError> {
+        let Sockets { tcp, utp, .. } = self.sockets.borrow().clone();
+        let tcp = match (transports.tcp, tcp) {
+            (false, _) => None,
+            (true, Some(tcp)) => Some(tcp),
+            (true, None) => Some(Arc::new(bind_tcp(self.local)?.0)),
+        };
+        let utp = match (transports.utp, utp) {
+            (true, None) => {
+                let utp = UtpSocket::bind(self.local, UtpConfig::default());
+                let utp = utp.map_err(|error| without_utp(self.local, &error))?;
+                Some(Arc::new(utp))
+            }
+            (_, utp) => utp,
+        };
+        let accepts_utp = transports.utp;
+        self.sockets.send_replace(Sockets {
+            tcp,
+            utp,
+            accepts_utp,
+        });
+        Ok(())
     }
 
     /// The address it listens at.
@@ -128,16 +167,27 @@ impl Listener {
         self.local
     }
 
-    /// The socket over which peers connect by uTP.
-    pub(crate) fn utp(&self) -> Option<&Arc<UtpSocket>> {
-        self.utp.as_ref()
+    /// The socket of uTP, once there is one.
+    pub(crate) fn utp(&self) -> Option<Arc<UtpSocket>> {
+        self.sockets.borrow().utp.clone()
     }
 
-    /// Accepts the next connection of a peer, encrypted or not as `policy` says.
-    pub(crate) async fn accept(&self, policy: Policy) -> IpConnection {
+    /// Whether peers may connect over the transport of this stream now.
+    fn accepts(&self, stream: &Half) -> bool {
+        let sockets = self.sockets.borrow();
+        match stream {
+            Half::Tcp(_) => sockets.tcp.is_some(),
+            Half::Utp(_) => sockets.accepts_utp,
+        }
+    }
+
+    /// Accepts the next connection of a peer, encrypted or not as `policy` then says.
+    pub(crate) async fn accept(&self, policy: impl Fn() -> Policy) -> IpConnection {
+        let mut sockets = self.sockets.subscribe();
         loop {
+            let Sockets { tcp, utp, .. } = sockets.borrow_and_update().clone();
             let over_tcp = async {
-                match &self.tcp {
+                match &tcp {
                     Some(tcp) => {
                         let (stream, from) = tcp.accept().await?;
                         Ok::<_, io::Error>((Half::tcp(stream), from))
@@ -146,7 +196,7 @@ impl Listener {
                 }
             };
             let over_utp = async {
-                match &self.utp {
+                match &utp {
                     Some(utp) => {
                         let stream = utp.accept().await?;
                         let from = stream.remote_addr();
@@ -158,11 +208,14 @@ impl Listener {
             let accepted = tokio::select! {
                 accepted = over_tcp => accepted,
                 accepted = over_utp => accepted,
+                _ = sockets.changed() => continue,
             };
             match accepted {
-                Ok((stream, from)) => {
-                    return IpConnection::new(stream, from, Begin::Accepted(policy));
+                Ok((stream, from)) if self.accepts(&stream) => {
+                    return IpConnection::new(stream, from, Begin::Accepted(policy()));
                 }
+                // It is closed.
+                Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(%error, "an IP peer could not connect");
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
@@ -173,21 +226,42 @@ impl Listener {
 }
 
 /// Listens over TCP. Returns the address, too.
-async fn bind_tcp(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
-    let bound = TcpListener::bind(addr).await;
-    let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| (tcp, local)));
-    bound.map_err(|error| ListenError {
+fn bind_tcp(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
+    let bind = || {
+        let socket = match addr {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // The port may be used again at once after a restart.
+        socket.set_reuseaddr(true)?;
+        socket.bind(addr)?;
+        let tcp = socket.listen(TCP_BACKLOG)?;
+        let local = tcp.local_addr()?;
+        Ok((tcp, local))
+    };
+    bind().map_err(|error: io::Error| ListenError {
         addr,
         why: Refused::tcp(addr, &error).to_string(),
     })
 }
 
-/// How IP peers are dialed.
-#[derive(Debug)]
+/// The error of an address that uTP cannot be had at.
+fn without_utp(addr: SocketAddr, error: &io::Error) -> ListenError {
+    ListenError {
+        addr,
+        why: format!(
+            "{}, or do without uTP: --transport tcp",
+            Refused::udp(addr, error)
+        ),
+    }
+}
+
+/// How IP peers are dialed. Clones share what is known of peers, and the sockets.
+#[derive(Debug, Clone)]
 pub(crate) struct Dialer {
     pub attempts: Arc<Attempts>,
     pub transports: IpTransports,
-    pub utp: UtpDialer,
+    pub utp: Arc<UtpDialer>,
 }
 
 /// How a connection begins.
@@ -211,7 +285,7 @@ pub(crate) struct IpConnection {
 impl IpConnection {
     /// Connects to a peer. The error is the reason for a failure.
     pub async fn dial(peer: SocketAddr, dialer: &Dialer) -> Result<Self, String> {
-        let utp = dialer.transports.utp.then_some(&dialer.utp);
+        let utp = dialer.transports.utp.then_some(&*dialer.utp);
         let stream = dial::connect(peer, dialer.transports.tcp, utp).await?;
         let attempt = Mutex::new(Some(dialer.attempts.begin(peer)));
         Ok(Self::new(stream, peer, Begin::Dialed(attempt)))

@@ -98,6 +98,63 @@ async fn a_port_is_that_of_tcp_and_of_utp() {
     drop(both);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn transports_and_encryption_change_while_it_runs() {
+    let listener = Listener::bind(HOST.parse().unwrap()).await.unwrap();
+    let peer = listener.local_addr();
+    let network = Network::ip().with_listener(listener);
+    let source = content(300_000);
+    let (metainfo, file) = (source.metainfo.clone(), source.file());
+    let options = SeedOptions::default();
+    let seed = Seed::start(metainfo, file, network.clone(), options, |_, _| {});
+    let seed = seed.await.unwrap();
+    let get = async |transports, policy, give_up_after| {
+        let target = tempfile::tempdir().unwrap();
+        let network = over(transports).with_encryption(policy);
+        let options = DownloadOptions {
+            give_up_after,
+            ..DownloadOptions::default()
+        };
+        let (metainfo, peers) = (source.metainfo.clone(), vec![peer.into()]);
+        let folder = target.path().to_owned();
+        finish(Download::start(metainfo, folder, peers, network, options)).await
+    };
+    let works = async |transports, policy| {
+        let fetched = get(transports, policy, content::PATIENCE).await;
+        fetched.unwrap_or_else(|error| panic!("{transports} {policy}: {error}"));
+    };
+    let fails = async |transports, policy| {
+        let fetched = get(transports, policy, Duration::from_secs(1)).await;
+        assert!(fetched.is_err(), "{transports} {policy}");
+    };
+    let (tcp, utp) = (IpTransports::TCP, IpTransports::UTP);
+    let (plain, encrypted) = (EncryptionPolicy::Disable, EncryptionPolicy::Require);
+    works(tcp, plain).await;
+    fails(utp, plain).await;
+    network.set_transports(utp).unwrap();
+    works(utp, plain).await;
+    fails(tcp, plain).await;
+    network.set_transports(IpTransports::BOTH).unwrap();
+    works(utp, plain).await;
+    works(tcp, plain).await;
+    network.set_transports(tcp).unwrap();
+    works(tcp, plain).await;
+    fails(utp, plain).await;
+    network.set_encryption(encrypted);
+    works(tcp, encrypted).await;
+    fails(tcp, plain).await;
+    network.set_encryption(plain);
+    works(tcp, plain).await;
+    fails(tcp, encrypted).await;
+    // Another program has the port of UDP: nothing changes.
+    let listener = Listener::bind(HOST.parse().unwrap()).await.unwrap();
+    let _taken = UdpSocket::bind(listener.local_addr()).await.unwrap();
+    let network = Network::ip().with_listener(listener);
+    let error = network.set_transports(utp).unwrap_err().to_string();
+    assert!(error.contains("--transport tcp"), "{error}");
+    seed.stop().await.unwrap();
+}
+
 /// How many datagrams of a hundred are lost, repeated and held back.
 #[derive(Clone, Copy)]
 struct Faults {

@@ -139,6 +139,16 @@ impl Args {
         })
     }
 
+    /// Whether an argument is there and another value than this one, as its type is read.
+    pub fn differs(&self, name: &str, value: Value) -> Result<bool, CallError> {
+        let argument = match value {
+            Value::Bool(_) => self.bool(name)?.map(Value::from),
+            Value::Number(_) => self.int(name)?.map(Value::from),
+            _ => self.get(name).cloned(),
+        };
+        Ok(argument.is_some_and(|argument| argument != value))
+    }
+
     /// The torrents that a call is about: all of them if the argument is missing, none if it is an
     /// empty list.
     pub fn ids(&self) -> Result<Ids, CallError> {

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use serde_json::Value;
+
 use crate::args::Args;
 use crate::change::{Setting, Transport};
 use crate::error::CallError;
@@ -22,7 +24,18 @@ pub(crate) struct Shown<'a> {
 }
 
 type Get = fn(Shown<'_>, &mut Json);
-type Set = fn(&Args, &str) -> Result<Option<Setting>, CallError>;
+type Read = fn(&Args, &str) -> Result<Option<Setting>, CallError>;
+
+/// What `session-set` does with an argument.
+#[derive(Debug)]
+enum Set {
+    /// Reads it.
+    Reads(Read),
+    /// Takes the value that is shown, and refuses others: hawser has no such thing.
+    Same,
+    /// Nothing, as Transmission.
+    Ignores,
+}
 
 /// A field of `session-get`.
 #[derive(Debug)]
@@ -30,7 +43,6 @@ pub(crate) struct Field {
     pub name: Name,
     /// Writes its value.
     pub get: Get,
-    /// Reads the argument of this name.
     set: Set,
 }
 
@@ -47,27 +59,68 @@ pub(crate) fn field(name: &str) -> Option<&'static Field> {
 
 /// The settings that arguments make.
 pub(crate) fn settings(args: &Args) -> Result<Vec<Setting>, CallError> {
-    let set = |field: &Field| (field.set)(args, field.name.new).transpose();
+    let set = |field: &Field| match field.set {
+        Set::Reads(read) => read(args, field.name.new).transpose(),
+        Set::Same | Set::Ignores => None,
+    };
     FIELDS.iter().filter_map(set).collect()
+}
+
+/// Checks that arguments of what hawser does not have change nothing.
+///
+/// # Errors
+/// If one does.
+pub(crate) fn check_same(args: &Args, shown: Shown<'_>) -> Result<(), CallError> {
+    for field in FIELDS {
+        if !matches!(field.set, Set::Same) {
+            continue;
+        }
+        let name = field.name;
+        for name in [name.new, &*canonical(name.old)] {
+            if args.differs(name, field.shown(shown))? {
+                let text = format!("to set {name} is not supported yet");
+                return Err(CallError::System(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Field {
+    /// Its value as it is shown.
+    fn shown(&self, shown: Shown<'_>) -> Value {
+        let mut json = Json::new(Form::New);
+        (self.get)(shown, &mut json);
+        serde_json::from_slice(&json.into_text()).unwrap_or_default()
+    }
 }
 
 /// This name alone does not follow from its old one.
 const CACHE_SIZE: Name = Name::new("cache_size_mib", "cache-size-mb");
 const CACHE_SIZE_OLD: &str = "cache_size_mb";
 
-const fn row(new: &'static str, old: &'static str, get: Get, set: Set) -> Field {
+const fn field_of(new: &'static str, old: &'static str, get: Get, set: Set) -> Field {
     let name = Name::new(new, old);
     Field { name, get, set }
 }
 
-/// A field that cannot be set, or one that hawser has no fact for and that is the same always.
+const fn row(new: &'static str, old: &'static str, get: Get, read: Read) -> Field {
+    field_of(new, old, get, Set::Reads(read))
+}
+
+/// A field that hawser has no fact for: it is the same always.
+const fn same(new: &'static str, old: &'static str, get: Get) -> Field {
+    field_of(new, old, get, Set::Same)
+}
+
+/// A field that cannot be set, neither in Transmission.
 const fn fixed(new: &'static str, old: &'static str, get: Get) -> Field {
-    row(new, old, get, |_, _| Ok(None))
+    field_of(new, old, get, Set::Ignores)
 }
 
 /// All fields of Transmission 4.1. hawser has no block lists, no cache of its own, no scripts but the
-/// one for completed torrents, and no protection against guessed passwords here: fields about these have neutral values, and
-/// setting them has no effect.
+/// one for completed torrents, and no protection against guessed passwords here: fields about these have neutral
+/// values, and others are refused.
 #[rustfmt::skip]
 pub(crate) static FIELDS: &[Field] = &[
     row("alt_speed_down", "alt-speed-down", |s, j| j.value(&s.view.speed.alternative.down), |a, n| Ok(a.amount(n)?.map(Setting::AlternativeDown))),
@@ -77,12 +130,12 @@ pub(crate) static FIELDS: &[Field] = &[
     row("alt_speed_time_enabled", "alt-speed-time-enabled", |s, j| j.value(&s.view.speed.alternative.is_scheduled), |a, n| Ok(a.bool(n)?.map(Setting::Scheduled))),
     row("alt_speed_time_end", "alt-speed-time-end", |s, j| j.value(&s.view.speed.alternative.end), |a, n| Ok(minutes(a, n)?.map(Setting::ScheduleEnd))),
     row("alt_speed_up", "alt-speed-up", |s, j| j.value(&s.view.speed.alternative.up), |a, n| Ok(a.amount(n)?.map(Setting::AlternativeUp))),
-    fixed("anti_brute_force_enabled", "anti-brute-force-enabled", |_, j| j.value(&false)),
-    fixed("anti_brute_force_threshold", "anti-brute-force-threshold", |_, j| j.value(&0)),
-    fixed("blocklist_enabled", "blocklist-enabled", |_, j| j.value(&false)),
+    same("anti_brute_force_enabled", "anti-brute-force-enabled", |_, j| j.value(&false)),
+    same("anti_brute_force_threshold", "anti-brute-force-threshold", |_, j| j.value(&0)),
+    same("blocklist_enabled", "blocklist-enabled", |_, j| j.value(&false)),
     fixed("blocklist_size", "blocklist-size", |_, j| j.value(&0)),
-    fixed("blocklist_url", "blocklist-url", |_, j| j.value("")),
-    fixed(CACHE_SIZE.new, CACHE_SIZE.old, |_, j| j.value(&0)),
+    same("blocklist_url", "blocklist-url", |_, j| j.value("")),
+    same(CACHE_SIZE.new, CACHE_SIZE.old, |_, j| j.value(&0)),
     fixed("config_dir", "config-dir", |s, j| j.value(&s.view.config_dir)),
     row("default_trackers", "default-trackers", |s, j| j.value(&s.view.adding.trackers), |a, n| Ok(a.text(n)?.map(tiers).transpose()?.map(Setting::DefaultTrackers))),
     row("dht_enabled", "dht-enabled", |s, j| j.value(&s.view.network.dht), |a, n| Ok(a.bool(n)?.map(Setting::Dht))),
@@ -110,12 +163,12 @@ pub(crate) static FIELDS: &[Field] = &[
     fixed("rpc_version", "rpc-version", |_, j| j.value(&18)),
     fixed("rpc_version_minimum", "rpc-version-minimum", |_, j| j.value(&14)),
     fixed("rpc_version_semver", "rpc-version-semver", |_, j| j.value(RPC_VERSION)),
-    fixed("script_torrent_added_enabled", "script-torrent-added-enabled", |_, j| j.value(&false)),
-    fixed("script_torrent_added_filename", "script-torrent-added-filename", |_, j| j.value("")),
+    same("script_torrent_added_enabled", "script-torrent-added-enabled", |_, j| j.value(&false)),
+    same("script_torrent_added_filename", "script-torrent-added-filename", |_, j| j.value("")),
     row("script_torrent_done_enabled", "script-torrent-done-enabled", |s, j| j.value(&!s.view.done_script.is_empty()), |a, n| Ok(a.bool(n)?.map(Setting::RunsDoneScript))),
     row("script_torrent_done_filename", "script-torrent-done-filename", |s, j| j.value(&s.view.done_script), |a, n| Ok(a.text(n)?.map(|name| Setting::DoneScript(name.to_owned())))),
-    fixed("script_torrent_done_seeding_enabled", "script-torrent-done-seeding-enabled", |_, j| j.value(&false)),
-    fixed("script_torrent_done_seeding_filename", "script-torrent-done-seeding-filename", |_, j| j.value("")),
+    same("script_torrent_done_seeding_enabled", "script-torrent-done-seeding-enabled", |_, j| j.value(&false)),
+    same("script_torrent_done_seeding_filename", "script-torrent-done-seeding-filename", |_, j| j.value("")),
     row("seed_queue_enabled", "seed-queue-enabled", |s, j| j.value(&s.view.queues.seed.is_enabled), |a, n| Ok(a.bool(n)?.map(Setting::SeedQueued))),
     row("seed_queue_size", "seed-queue-size", |s, j| j.value(&s.view.queues.seed.value), |a, n| Ok(a.amount(n)?.map(Setting::SeedQueue))),
     row("seed_ratio_limit", "seedRatioLimit", |s, j| j.real(s.view.seeding.ratio), |a, n| Ok(a.real(n)?.map(Setting::RatioLimit))),
@@ -180,7 +233,7 @@ fn encryption(args: &Args, name: &str) -> Result<Option<Encryption>, CallError> 
 }
 
 fn transport_names(network: &Network) -> Vec<&'static str> {
-    let names = [(network.utp, "utp"), (network.tcp, "tcp")];
+    let names = [(network.tcp, "tcp"), (network.utp, "utp")];
     let used = names.iter().filter(|(is_used, _)| *is_used);
     used.map(|(_, name)| *name).collect()
 }
@@ -223,7 +276,7 @@ fn units(json: &mut Json) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

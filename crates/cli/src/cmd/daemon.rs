@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use hawser_client::{Engine, PeerAddresses, PortMapper};
+use hawser_client::{Engine, NetworkSettings, PeerAddresses, PortMapper};
 use hawser_daemon::{Options, Prepared};
 use hawser_endhost::Endhost;
 use hawser_quic::Config;
 use hawser_service::{HostNetwork, ServiceEvent};
-use hawser_torrent::PeerAddr;
+use hawser_torrent::{IpTransports, PeerAddr};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use self::automation::{AutomationArgs, absolute};
@@ -162,8 +162,9 @@ async fn work(
     }
     let (host, network) = join(args, &config, &state, &events).await?;
     let (api, count) = (prepared.addresses(), prepared.torrents());
+    let settings = prepared.network();
     let joined = prepared.join(network, events).await?;
-    let mut sockets = open(args, host).await?;
+    let mut sockets = open(args, settings, host).await?;
     let dht = match ways.dht {
         true => Some(Dht::open(&args.find, &[], &mut sockets, Some(state.join(NODES))).await?),
         false => None,
@@ -221,6 +222,10 @@ fn torrents(args: &DaemonArgs, state: PathBuf) -> Result<hawser_client::Options,
         queue: args.limits.queue(),
         rates: args.limits.rates(),
         alternative: args.limits.alternative(),
+        network: NetworkSettings {
+            encryption: args.transport.encryption,
+            transports: args.transport.transport,
+        },
     })
 }
 
@@ -257,8 +262,12 @@ async fn join(
     Ok((host, network))
 }
 
-/// The sockets for peers of the torrents.
-async fn open(args: &DaemonArgs, host: Option<Endhost>) -> Result<Sockets, Failure> {
+/// The sockets for peers of the torrents, which are reached as in `settings`.
+async fn open(
+    args: &DaemonArgs,
+    settings: NetworkSettings,
+    host: Option<Endhost>,
+) -> Result<Sockets, Failure> {
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),
         congestion: args.transport.congestion.unwrap_or_default(),
@@ -269,10 +278,10 @@ async fn open(args: &DaemonArgs, host: Option<Endhost>) -> Result<Sockets, Failu
         config,
         args.scion,
         args.tcp.0,
-        args.transport.transport,
+        settings.transports.unwrap_or(IpTransports::TCP),
     )
     .await?;
-    Ok(sockets.with_encryption(args.transport.encryption))
+    Ok(sockets.with_encryption(settings.encryption))
 }
 
 /// What all torrents share.

@@ -349,7 +349,7 @@ async fn open(
         ..Config::default()
     };
     let (listen, tcp) = (args.peers.listen.listen, args.peers.tcp);
-    let sockets = Sockets::open(host, config, listen, tcp, args.transport.transport).await?;
+    let sockets = Sockets::open(host, config, listen, tcp, args.transport.transports()).await?;
     let sockets = sockets.with_encryption(args.transport.encryption);
     Ok((sockets, offered))
 }

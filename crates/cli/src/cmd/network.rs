@@ -148,12 +148,19 @@ pub struct TransportArgs {
     /// dialed are first spoken to plainly.
     #[arg(long, value_name = "POLICY", help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub encryption: Option<EncryptionPolicy>,
-    /// How IP peers are reached, and connect: tcp, utp, or tcp,utp
+    /// How IP peers are reached, and connect: tcp, utp, or tcp,utp [default: tcp]
     ///
     /// With both, TCP is tried first, and uTP (BEP 29) as well if TCP does not connect soon. Peers then
     /// connect at the same port of TCP and UDP.
-    #[arg(long, value_name = "WAY,...", default_value_t = IpTransports::TCP, help_heading = headings::TRANSPORT, hide_short_help = true)]
-    pub transport: IpTransports,
+    #[arg(long, value_name = "WAY,...", help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub transport: Option<IpTransports>,
+}
+
+impl TransportArgs {
+    /// Over what IP peers are reached, and connect.
+    pub fn transports(&self) -> IpTransports {
+        self.transport.unwrap_or(IpTransports::TCP)
+    }
 }
 
 /// The sockets of a seeder or a download.

@@ -196,7 +196,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             config,
             args.listen.listen,
             args.tcp,
-            args.transport.transport,
+            args.transport.transports(),
         )
         .await?;
         let mut sockets = sockets.with_encryption(args.transport.encryption);

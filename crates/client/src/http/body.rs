@@ -4,6 +4,7 @@ mod alternative;
 mod groups;
 mod limit;
 mod look;
+mod network;
 
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use self::limit::{Limit, LimitWord, RateLimit, RateWord};
 pub use self::look::{
     Changes, FullPeer, Hop, PeerFlags, PeerPath, Peers, Pieces, RatesOverTime, Session, SignIn,
 };
+pub use self::network::{NetworkChange, NetworkState};
 
 /// The torrents of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -369,6 +371,8 @@ pub struct About {
     /// Most peers that a torrent is connected to that does not say.
     #[schema(minimum = 0)]
     pub max_torrent_peers: u64,
+    /// How peers are reached.
+    pub network: NetworkState,
 }
 
 /// A mapping of the port of IP peers.
@@ -436,6 +440,9 @@ pub struct DaemonChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub max_torrent_peers: Option<u32>,
+    /// How peers are reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkChange>,
 }
 
 impl From<&View> for Torrent {

@@ -19,6 +19,7 @@ use crate::state::{StateError, StateFolder};
 use crate::torrents::Bounds;
 
 mod look;
+mod settings;
 mod stream;
 mod transmission;
 mod urls;

@@ -488,7 +488,7 @@ pub(super) async fn about(
     described(&daemon).await
 }
 
-/// Change the daemon: limits of rates of all torrents together, and of groups of them
+/// Change the daemon: limits of all torrents together and of groups of them, and how peers are reached
 #[utoipa::path(
     patch, path = "/daemon", operation_id = "change_daemon", request_body = DaemonChange,
     responses((status = 200, description = "The daemon", body = About), Refused, ReadsBody,
@@ -509,7 +509,11 @@ pub(super) async fn change_daemon(
         each: change.max_torrent_peers.map(|max| max as usize),
     };
     let alternative = change.alternative.unwrap_or_default().into();
-    let changed = daemon.inner.client.change(move |all| {
+    let network = change.network.unwrap_or_default().read().map_err(bad)?;
+    let client = &daemon.inner.client;
+    let changed = client.change_network(network).await;
+    changed.map_err(|error| refused(&error))?;
+    let changed = client.change(move |all| {
         all.change_alternative(alternative)?;
         all.change_peer_limits(peers);
         for group in &change.groups {
@@ -543,6 +547,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         groups: all.groups.iter().map(Into::into).collect(),
         max_peers: all.peers.all as u64,
         max_torrent_peers: all.peers.each as u64,
+        network: inner.client.network().into(),
     };
     Ok(json(StatusCode::OK, &about))
 }

@@ -1,17 +1,13 @@
 //! What calls change, as far as hawser can.
 
 use hawser_torrent::InfoHash;
-use hawser_transmission::{
-    CallError, Change, Files, GroupChange, Priority, SeedMode, SessionView, Setting,
-};
+use hawser_transmission::{CallError, Change, Files, GroupChange, Priority, SeedMode};
 
 use super::unsupported;
-use crate::alternative::{AlternativeChanges, ScheduleChanges};
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
 use crate::groups::{GroupChanges, OuterChange};
-use crate::peer_limits::PeerChanges;
-use crate::settings::{QueueChanges, RateChange, RateChanges, RateLimit};
+use crate::settings::{RateChange, RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers::{Tiers, TrackerChange};
 
@@ -128,8 +124,12 @@ fn choice<T>(
     what: &str,
 ) -> Result<Choice<T>, CallError> {
     Ok(match (mode, number, kept) {
+        (None, None, kept) => kept,
         // A limit that does not hold is not kept.
-        (None, None, kept) | (None, Some(_), kept @ (Choice::Default | Choice::Unlimited)) => kept,
+        (None, Some(_), Choice::Default | Choice::Unlimited) => {
+            let text = format!("a limit of the {what} of a torrent needs its mode, which is 1");
+            return Err(CallError::InvalidParams(text));
+        }
         (None, Some(number), Choice::Own(_)) | (Some(SeedMode::Own), Some(number), _) => {
             Choice::Own(number)
         }
@@ -174,7 +174,7 @@ fn priority(priority: Priority) -> FilePriority {
 }
 
 /// The bits per second of Transmission's kilobytes per second, of 1000 bytes each.
-fn rate(kilobytes: u64) -> u64 {
+pub(super) fn rate(kilobytes: u64) -> u64 {
     kilobytes.saturating_mul(KILOBYTE)
 }
 
@@ -208,142 +208,10 @@ pub(super) fn group(change: &GroupChange) -> GroupChanges {
     }
 }
 
-/// The changes of the limits of all torrents among these settings.
-pub(super) fn rates(settings: &[Setting]) -> RateChanges {
-    let mut changes = RateChanges::default();
-    for setting in settings {
-        match setting {
-            Setting::DownLimit(kilobytes) => changes.download.rate = Some(rate(*kilobytes)),
-            Setting::DownLimited(holds) => changes.download.holds = Some(*holds),
-            Setting::UpLimit(kilobytes) => changes.upload.rate = Some(rate(*kilobytes)),
-            Setting::UpLimited(holds) => changes.upload.holds = Some(*holds),
-            _ => {}
-        }
-    }
-    changes
-}
-
 /// A number of torrents or peers.
-fn count(count: u64) -> usize {
+pub(super) fn count(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
-
-/// The changes of the limits of peers among these settings.
-pub(super) fn peers(settings: &[Setting]) -> PeerChanges {
-    let mut changes = PeerChanges::default();
-    for setting in settings {
-        match setting {
-            Setting::PeerLimit(limit) => changes.all = Some(count(*limit)),
-            Setting::TorrentPeerLimit(limit) => changes.each = Some(count(*limit)),
-            _ => {}
-        }
-    }
-    changes
-}
-
-/// The changes of the alternative limits among these settings. A number that is out of its bounds becomes one
-/// that is, too.
-pub(super) fn alternative(settings: &[Setting]) -> AlternativeChanges {
-    let mut changes = AlternativeChanges::default();
-    let ScheduleChanges {
-        is_on,
-        begin,
-        end,
-        days,
-    } = &mut changes.schedule;
-    let minutes = |minutes: u64| u16::try_from(minutes).unwrap_or(u16::MAX);
-    for setting in settings {
-        match setting {
-            Setting::Alternative(holds) => changes.holds = Some(*holds),
-            Setting::AlternativeDown(kilobytes) => changes.download = Some(rate(*kilobytes)),
-            Setting::AlternativeUp(kilobytes) => changes.upload = Some(rate(*kilobytes)),
-            Setting::Scheduled(holds) => *is_on = Some(*holds),
-            Setting::ScheduleBegin(time) => *begin = Some(minutes(*time)),
-            Setting::ScheduleEnd(time) => *end = Some(minutes(*time)),
-            Setting::ScheduleDays(bits) => *days = Some(u8::try_from(*bits).unwrap_or(u8::MAX)),
-            _ => {}
-        }
-    }
-    changes
-}
-
-/// The changes of the queue and of seeding of all torrents among these settings.
-pub(super) fn queue(settings: &[Setting]) -> QueueChanges {
-    let mut changes = QueueChanges::default();
-    for setting in settings {
-        match setting {
-            Setting::DownloadQueue(size) => changes.downloads.value = Some(count(*size)),
-            Setting::DownloadQueued(holds) => changes.downloads.holds = Some(*holds),
-            Setting::SeedQueue(size) => changes.seeds.value = Some(count(*size)),
-            Setting::SeedQueued(holds) => changes.seeds.holds = Some(*holds),
-            Setting::RatioLimit(ratio) => changes.ratio.value = Some(*ratio),
-            Setting::RatioLimited(holds) => changes.ratio.holds = Some(*holds),
-            Setting::IdleLimit(minutes) => changes.idle.value = Some(minutes.saturating_mul(60)),
-            Setting::IdleLimited(holds) => changes.idle.holds = Some(*holds),
-            _ => {}
-        }
-    }
-    changes
-}
-
-/// Refuses settings that would change something. What the daemon has no use for is ignored. Peers connect at
-/// the port `local` of this host, and the session has the one at the gateway in its place.
-///
-/// # Errors
-/// If one is not supported yet.
-pub(super) fn check_settings(
-    settings: &[Setting],
-    session: &SessionView,
-    local: u16,
-) -> Result<(), CallError> {
-    let network = &session.network;
-    for setting in settings {
-        let changed = match setting {
-            Setting::DownloadDir(folder) if *folder != session.folders.download_dir => {
-                Some("to change the folder of downloads while the daemon runs")
-            }
-            Setting::UsesIncompleteDir(true) => Some("a folder for unfinished downloads"),
-            Setting::RenamesPartial(is_on) if *is_on != session.folders.renames_partial => Some(
-                "to change the names of incomplete files while the daemon runs (--part-suffix)",
-            ),
-            Setting::StartsAdded(false) => Some("to add torrents stopped by default"),
-            Setting::SequentialAdded(true) => Some("to download all torrents in order"),
-            Setting::DefaultTrackers(tiers) if !tiers.is_empty() => {
-                Some("trackers of all torrents")
-            }
-            Setting::StalledEnabled(true) => Some("to leave out stalled torrents of the queue"),
-            Setting::Port(port) if ![network.port, local].contains(port) => {
-                Some("to change the port while the daemon runs")
-            }
-            Setting::RandomPort(true) => Some("another port at each start"),
-            Setting::Dht(is_on) if *is_on != network.dht => Some(FINDING),
-            Setting::Lpd(is_on) if *is_on != network.lpd => Some(FINDING),
-            Setting::Pex(is_on) if *is_on != network.pex => Some(FINDING),
-            Setting::RunsDoneScript(is_on) if *is_on == session.done_script.is_empty() => {
-                Some(SCRIPT)
-            }
-            Setting::DoneScript(name) if !name.is_empty() && *name != session.done_script => {
-                Some(SCRIPT)
-            }
-            Setting::PortForwarding(is_on) if *is_on != network.is_forwarded => Some(
-                "to change while the daemon runs whether the gateway maps the port (--map-port)",
-            ),
-            _ => None,
-        };
-        if let Some(what) = changed {
-            return Err(unsupported(what));
-        }
-    }
-    Ok(())
-}
-
-/// Which ways are chosen when the daemon is started.
-const FINDING: &str =
-    "to change how peers are found while the daemon runs (--find of hawser daemon)";
-
-/// What requests do not choose: a token lets one in to the torrents, not to programs of the host.
-const SCRIPT: &str =
-    "to change the program for completed torrents by a request (--on-complete of hawser daemon)";
 
 #[cfg(test)]
 mod tests {
@@ -371,10 +239,8 @@ mod tests {
             read(std::slice::from_ref(&two), Choice::Own(1.0)),
             Ok(Choice::Own(2.0))
         );
-        assert_eq!(
-            read(std::slice::from_ref(&two), Choice::Default),
-            Ok(Choice::Default)
-        );
+        // It would be taken, and do nothing.
+        assert!(read(std::slice::from_ref(&two), Choice::Default).is_err());
         assert_eq!(read(&[session, two], Choice::Own(1.0)), Ok(Choice::Default));
         assert_eq!(
             read(std::slice::from_ref(&own), Choice::Own(1.0)),
@@ -390,25 +256,12 @@ mod tests {
         assert_eq!(read.limits.idle, Choice::Own(180));
         let alone = [Change::IdleMode(SeedMode::Own)];
         assert!(Changes::read(&alone, SeedChoice::default()).is_err());
-        let settings = [
-            Setting::IdleLimit(2),
-            Setting::DownloadQueued(false),
-            Setting::SeedQueue(9),
-        ];
-        let changes = queue(&settings);
-        assert_eq!((changes.idle.value, changes.idle.holds), (Some(120), None));
-        assert_eq!(
-            (changes.downloads.holds, changes.seeds.value),
-            (Some(false), Some(9))
-        );
     }
 
     #[test]
     fn limits_of_rates_are_in_kilobytes_of_1000_bytes() {
         let changes = [Change::DownLimit(7), Change::UpLimited(true)];
         let read = Changes::read(&changes, SeedChoice::default()).unwrap();
-        let settings = [Setting::DownLimit(7), Setting::UpLimited(true)];
-        assert_eq!(read.rates, rates(&settings));
         let mut limits = crate::settings::RateLimits::default();
         read.rates.apply(&mut limits);
         assert_eq!((limits.download.rate, limits.upload.holds), (56_000, true));
@@ -441,44 +294,6 @@ mod tests {
         for refused in [Change::SequentialFrom(1), Change::Priority(Priority::High)] {
             let error = read(refused).unwrap_err().to_string();
             assert!(error.ends_with("is not supported yet"), "{error}");
-        }
-        let session = SessionView::default();
-        assert_eq!(
-            check_settings(&[Setting::Utp(true), Setting::Port(0)], &session, 0),
-            Ok(())
-        );
-        assert!(check_settings(&[Setting::Dht(true)], &session, 0).is_err());
-        assert_eq!(check_settings(&[Setting::Dht(false)], &session, 0), Ok(()));
-        assert!(check_settings(&[Setting::StalledEnabled(true)], &session, 0).is_err());
-    }
-
-    #[test]
-    fn the_mapped_port_and_the_local_one_are_no_change() {
-        let mut session = SessionView::default();
-        session.network.port = 7001;
-        let check = |port| check_settings(&[Setting::Port(port)], &session, 6881);
-        assert_eq!((check(7001), check(6881)), (Ok(()), Ok(())));
-        assert!(check(6882).is_err());
-    }
-
-    #[test]
-    fn the_program_for_completed_torrents_is_not_chosen_by_requests() {
-        let session = SessionView {
-            done_script: "/bin/true".into(),
-            ..SessionView::default()
-        };
-        let (shown, none) = (&session, &SessionView::default());
-        for (setting, session, works) in [
-            (Setting::RunsDoneScript(true), shown, true),
-            (Setting::RunsDoneScript(false), shown, false),
-            (Setting::RunsDoneScript(true), none, false),
-            (Setting::DoneScript("/bin/true".into()), shown, true),
-            (Setting::DoneScript("/bin/sh".into()), shown, false),
-            (Setting::DoneScript(String::new()), none, true),
-            (Setting::DoneScript("/bin/sh".into()), none, false),
-        ] {
-            let checked = check_settings(std::slice::from_ref(&setting), session, 0);
-            assert_eq!(checked.is_ok(), works, "{setting:?}");
         }
     }
 }

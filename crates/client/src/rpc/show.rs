@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
-use hawser_torrent::{FilesProgress, Metainfo, WebSeedState};
+use hawser_torrent::{EncryptionPolicy, FilesProgress, Metainfo, WebSeedState};
 use hawser_tracker::{TrackerState, TrackerStatus};
 use hawser_transmission::{
-    Adding, AlternativeLimits, Content, Count, Dates, Detail, ErrorKind, FileView, Folders,
-    GroupView, Network, Options, Outcome, Parts, PeerFlags, PeerView, Priority, Progress, Queues,
-    RequestState, Requests, SeedLimits, SeedMode, SessionView, SpeedLimits, State, Swarm, Texts,
-    TorrentError, TorrentView, TrackerView, Traffic,
+    Adding, AlternativeLimits, Content, Count, Dates, Detail, Encryption, ErrorKind, FileView,
+    Folders, GroupView, Network, Options, Outcome, Parts, PeerFlags, PeerView, Priority, Progress,
+    Queues, RequestState, Requests, SeedLimits, SeedMode, SessionView, SpeedLimits, State, Swarm,
+    Texts, TorrentError, TorrentView, TrackerView, Traffic,
 };
 
 use super::change::{kilobytes, limit};
@@ -323,6 +323,18 @@ pub(super) fn group((name, limits): (String, GroupLimits)) -> GroupView {
     }
 }
 
+/// How IP peers are reached now.
+pub(super) fn network(network: &hawser_torrent::Network, shown: &mut Network) {
+    let transports = network.transports();
+    (shown.tcp, shown.utp) = (transports.has_tcp(), transports.has_utp());
+    shown.encryption = match network.encryption() {
+        Some(EncryptionPolicy::Require) => Encryption::Required,
+        Some(EncryptionPolicy::Prefer) => Encryption::Preferred,
+        // Transmission has no name for connections that are never encrypted.
+        Some(EncryptionPolicy::Allow | EncryptionPolicy::Disable) | None => Encryption::Allowed,
+    };
+}
+
 /// The session.
 pub(super) fn session(
     bounds: &Bounds,
@@ -382,7 +394,6 @@ pub(super) fn session(
             dht: addresses.dht,
             lpd: addresses.local,
             pex: addresses.exchange,
-            tcp: true,
             peer_limit: peers.all as u64,
             torrent_peer_limit: peers.each as u64,
             ..Network::default()

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Damaged, StateError, StateFolder, check_version, failed, set_aside};
 use crate::alternative::AlternativeLimits;
 use crate::groups::{self, Groups};
+use crate::network::NetworkSettings;
 use crate::peer_limits::PeerLimits;
 use crate::settings::{AllLimits, QueueLimits, RateLimits};
 
@@ -35,6 +36,8 @@ struct Kept {
     groups: Groups,
     #[serde(default)]
     peers: PeerLimits,
+    #[serde(default)]
+    network: NetworkSettings,
 }
 
 impl From<AllLimits> for Kept {
@@ -45,6 +48,7 @@ impl From<AllLimits> for Kept {
             alternative,
             groups,
             peers,
+            network,
         } = limits;
         Self {
             version: VERSION,
@@ -53,6 +57,7 @@ impl From<AllLimits> for Kept {
             alternative,
             groups,
             peers,
+            network,
         }
     }
 }
@@ -114,6 +119,7 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
         alternative: kept.alternative,
         groups: kept.groups,
         peers: kept.peers,
+        network: kept.network,
     };
     let faults = [
         limits.queue.fault(),
@@ -129,6 +135,8 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use hawser_torrent::{EncryptionPolicy, IpTransports};
 
     use super::*;
     use crate::groups::{GroupLimits, MAX_GROUP_BYTES, MAX_GROUPS};
@@ -157,6 +165,10 @@ mod tests {
                 ..AlternativeLimits::default()
             },
             peers: PeerLimits { all: 7, each: 3 },
+            network: NetworkSettings {
+                encryption: Some(EncryptionPolicy::Require),
+                transports: Some(IpTransports::BOTH),
+            },
             groups: [("slow".to_owned(), GroupLimits::default())].into(),
         }
     }

@@ -8,6 +8,7 @@ use super::{Bounds, CommandError, Now, Torrents};
 use crate::alternative::AlternativeChanges;
 use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
+use crate::network::NetworkSettings;
 use crate::peer_limits::PeerChanges;
 use crate::record::{Outcome, check_labels};
 use crate::settings::{AllLimits, QueueChanges, RateChanges, RateLimits};
@@ -197,6 +198,13 @@ impl Torrents {
     pub fn change_peer_limits(&mut self, changes: PeerChanges) {
         let before = self.bounds.all.clone();
         changes.apply(&mut self.bounds.all.peers);
+        self.note_limits(&before);
+    }
+
+    /// Notes how peers are reached, which the caller has changed.
+    pub(crate) fn note_network(&mut self, changes: NetworkSettings) {
+        let before = self.bounds.all.clone();
+        changes.apply(&mut self.bounds.all.network);
         self.note_limits(&before);
     }
 

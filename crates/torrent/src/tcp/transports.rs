@@ -30,6 +30,16 @@ impl IpTransports {
         tcp: true,
         utp: true,
     };
+
+    /// Whether TCP is one of them.
+    pub fn has_tcp(self) -> bool {
+        self.tcp
+    }
+
+    /// Whether uTP is one of them.
+    pub fn has_utp(self) -> bool {
+        self.utp
+    }
 }
 
 /// Why a text names no transports.

@@ -7,7 +7,7 @@ use crate::error::CallError;
 use crate::json::{Json, Object};
 use crate::names::Name;
 use crate::session_view::{GroupView, Totals};
-use crate::settings::{FIELDS, Shown, field, settings};
+use crate::settings::{FIELDS, Shown, check_same, field, settings};
 
 const HONORS_SESSION_LIMITS: Name = Name::new("honors_session_limits", "honorsSessionLimits");
 const IP_PROTOCOL: Name = Name::same("ip_protocol");
@@ -30,6 +30,11 @@ pub(super) fn get(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), Ca
 
 pub(super) fn set(call: &mut Call<'_>) -> Result<(), CallError> {
     let settings = settings(call.args)?;
+    let shown = Shown {
+        view: &call.client.session(),
+        id: call.session_id,
+    };
+    check_same(call.args, shown)?;
     if settings.is_empty() {
         return Ok(());
     }

@@ -6,13 +6,13 @@ use crate::torrents::Status;
 use crate::view::View;
 
 /// An API whose RPC is called.
-struct Rpc {
-    api: Api,
+pub(super) struct Rpc {
+    pub api: Api,
     session: String,
 }
 
 impl Rpc {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let api = Api::start().await;
         let (status, head, _) = api.rpc("", &json!({"method": "session-get"})).await;
         assert_eq!(status, 409);
@@ -26,7 +26,7 @@ impl Rpc {
     }
 
     /// The answer to a call in the form of old.
-    async fn call(&self, method: &str, arguments: Value) -> Value {
+    pub async fn call(&self, method: &str, arguments: Value) -> Value {
         let body = json!({"method": method, "arguments": arguments});
         let (status, _, body) = self.api.rpc(&self.session, &body).await;
         assert_eq!(status, 200);
@@ -34,7 +34,7 @@ impl Rpc {
     }
 
     /// Has a call succeed.
-    async fn works(&self, method: &str, arguments: Value) -> Value {
+    pub async fn works(&self, method: &str, arguments: Value) -> Value {
         let answer = self.call(method, arguments).await;
         assert_eq!(answer["result"], "success", "{method}: {answer}");
         answer["arguments"].clone()
@@ -47,7 +47,7 @@ impl Rpc {
     }
 
     /// Adds a torrent that is stopped, of which this is the content in the folder of downloads.
-    async fn add(&self, content: &Path) -> String {
+    pub async fn add(&self, content: &Path) -> String {
         let options = CreateOptions {
             piece_length: Some(16 << 10),
             trackers: vec![vec!["http://one.example/announce".to_owned()]],
@@ -75,7 +75,7 @@ impl Rpc {
 }
 
 /// The content of a torrent in the folder of downloads: files of 50,000 bytes.
-fn content(rpc: &Rpc) -> std::path::PathBuf {
+pub(super) fn content(rpc: &Rpc) -> std::path::PathBuf {
     let folder = rpc.api.dir.path().join("downloads/set");
     std::fs::create_dir_all(folder.join("inner")).unwrap();
     for (name, byte) in [("a", 1), ("b", 2), ("inner/c", 3)] {

@@ -1,0 +1,60 @@
+//! How peers are reached.
+
+use hawser_torrent::Network;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::network::NetworkSettings;
+
+/// How peers are reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NetworkState {
+    /// Which connections with IP peers are encrypted: `disable`, `allow`, `prefer` or `require`; not given while
+    /// nobody has chosen: peers that connect may encrypt, and those dialed are first spoken to plainly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+    /// Over what IP peers are reached, and connect: `tcp`, `utp` or `tcp,utp`.
+    pub transport: String,
+}
+
+impl From<&Network> for NetworkState {
+    fn from(network: &Network) -> Self {
+        Self {
+            encryption: network.encryption().map(|policy| policy.to_string()),
+            transport: network.transports().to_string(),
+        }
+    }
+}
+
+/// A change of how peers are reached, which holds at once for connections that begin from then on. What is not
+/// given stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkChange {
+    /// Which connections with IP peers are encrypted: `disable`, `allow`, `prefer` or `require`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+    /// Over what IP peers are reached, and connect: `tcp`, `utp` or `tcp,utp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+}
+
+impl NetworkChange {
+    /// Reads the change.
+    ///
+    /// # Errors
+    /// What is wrong with a value.
+    pub(crate) fn read(&self) -> Result<NetworkSettings, String> {
+        let encryption = self.encryption.as_ref().map(|text| text.parse());
+        let transports = self.transport.as_ref().map(|text| text.parse());
+        Ok(NetworkSettings {
+            encryption: encryption.transpose().map_err(text)?,
+            transports: transports.transpose().map_err(text)?,
+        })
+    }
+}
+
+/// The text of an error.
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}

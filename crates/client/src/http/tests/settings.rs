@@ -1,0 +1,291 @@
+//! What Transmission's RPC does with each of its arguments: none is taken and does nothing, but for those that
+//! Transmission itself ignores.
+
+use std::collections::BTreeSet;
+
+use super::transmission::{Rpc, content};
+use super::*;
+
+/// What becomes of an argument with another value than the one that is shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Effect {
+    /// It is shown then.
+    Works,
+    /// It is refused, as not supported yet, while the value that is shown is taken.
+    OneValue,
+    /// Nothing: it cannot be set in Transmission either.
+    Ignored,
+}
+
+use Effect::{Ignored, OneValue, Works};
+
+/// All fields of `session-get`, with another value than at first.
+fn session_fields() -> Vec<(&'static str, Value, Effect)> {
+    vec![
+        ("alt-speed-down", json!(7), Works),
+        ("alt-speed-enabled", json!(true), Works),
+        ("alt-speed-time-begin", json!(7), Works),
+        ("alt-speed-time-day", json!(7), Works),
+        ("alt-speed-time-enabled", json!(true), Works),
+        ("alt-speed-time-end", json!(8), Works),
+        ("alt-speed-up", json!(7), Works),
+        ("anti-brute-force-enabled", json!(true), OneValue),
+        ("anti-brute-force-threshold", json!(7), OneValue),
+        ("blocklist-enabled", json!(true), OneValue),
+        ("blocklist-size", json!(7), Ignored),
+        ("blocklist-url", json!("http://a.example/"), OneValue),
+        ("cache-size-mb", json!(7), OneValue),
+        ("config-dir", json!("/x"), Ignored),
+        ("default-trackers", json!("http://a.example/"), OneValue),
+        ("dht-enabled", json!(true), OneValue),
+        ("download-dir", json!("/x"), OneValue),
+        ("download-dir-free-space", json!(7), Ignored),
+        ("download-queue-enabled", json!(false), Works),
+        ("download-queue-size", json!(7), Works),
+        ("encryption", json!("required"), Works),
+        ("idle-seeding-limit", json!(7), Works),
+        ("idle-seeding-limit-enabled", json!(true), Works),
+        ("incomplete-dir", json!("/x"), OneValue),
+        ("incomplete-dir-enabled", json!(true), OneValue),
+        ("lpd-enabled", json!(true), OneValue),
+        ("peer-limit-global", json!(7), Works),
+        ("peer-limit-per-torrent", json!(7), Works),
+        ("peer-port", json!(7), OneValue),
+        ("peer-port-random-on-start", json!(true), OneValue),
+        ("pex-enabled", json!(true), OneValue),
+        ("port-forwarding-enabled", json!(true), OneValue),
+        ("preferred_transports", json!(["tcp", "utp"]), Works),
+        ("queue-stalled-enabled", json!(true), OneValue),
+        ("queue-stalled-minutes", json!(7), OneValue),
+        ("rename-partial-files", json!(true), OneValue),
+        ("reqq", json!(7), OneValue),
+        ("rpc-version", json!(7), Ignored),
+        ("rpc-version-minimum", json!(7), Ignored),
+        ("rpc-version-semver", json!("7"), Ignored),
+        ("script-torrent-added-enabled", json!(true), OneValue),
+        ("script-torrent-added-filename", json!("/x"), OneValue),
+        ("script-torrent-done-enabled", json!(true), OneValue),
+        ("script-torrent-done-filename", json!("/x"), OneValue),
+        ("script-torrent-done-seeding-enabled", json!(true), OneValue),
+        (
+            "script-torrent-done-seeding-filename",
+            json!("/x"),
+            OneValue,
+        ),
+        ("seed-queue-enabled", json!(false), Works),
+        ("seed-queue-size", json!(7), Works),
+        ("seedRatioLimit", json!(7.5), Works),
+        ("seedRatioLimited", json!(true), Works),
+        ("sequential_download", json!(true), OneValue),
+        ("session-id", json!("x"), Ignored),
+        ("speed-limit-down", json!(7), Works),
+        ("speed-limit-down-enabled", json!(true), Works),
+        ("speed-limit-up", json!(7), Works),
+        ("speed-limit-up-enabled", json!(true), Works),
+        ("start-added-torrents", json!(false), OneValue),
+        ("tcp-enabled", json!(false), Ignored),
+        ("trash-original-torrent-files", json!(true), OneValue),
+        ("units", json!({}), Ignored),
+        // After the list of transports.
+        ("utp-enabled", json!(false), Works),
+        ("version", json!("x"), Ignored),
+    ]
+}
+
+fn is_refused(answer: &Value) -> bool {
+    let result = answer["result"].as_str();
+    result.is_some_and(|result| result.ends_with("is not supported yet"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_setting_of_the_session_works_or_is_refused() {
+    let rpc = Rpc::start().await;
+    let shown = async || rpc.works("session-get", json!({})).await;
+    let (all, table) = (shown().await, session_fields());
+    let names: BTreeSet<&str> = table.iter().map(|(name, ..)| *name).collect();
+    let fields: BTreeSet<&str> = all
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(names, fields);
+    for (name, value, effect) in table {
+        let before = shown().await[name].clone();
+        assert_ne!(before, value, "{name}");
+        rpc.works("session-set", json!({name: before})).await;
+        let answer = rpc.call("session-set", json!({name: value})).await;
+        let after = shown().await[name].clone();
+        let came = match (is_refused(&answer), answer["result"] == "success") {
+            (true, _) if after == before => OneValue,
+            (_, true) if after == value => Works,
+            // The free space may be another one.
+            (_, true) => Ignored,
+            _ => panic!("{name}: {answer}, {after}"),
+        };
+        assert_eq!(came, effect, "{name}: {answer}");
+    }
+    // All at once, as programs send them.
+    rpc.works("session-set", shown().await).await;
+}
+
+/// All arguments of `torrent-set`, each with the fields that show it, and what these show then.
+fn torrent_arguments() -> Vec<(Value, Value)> {
+    let (one, two) = ("http://one.example/announce", "http://two.example/announce");
+    let shows_itself = [
+        json!({"bandwidthPriority": 0}),
+        json!({"downloadLimit": 7}),
+        json!({"downloadLimited": true}),
+        json!({"group": "g"}),
+        json!({"honorsSessionLimits": false}),
+        json!({"labels": ["x"]}),
+        json!({"peer-limit": 7}),
+        json!({"queuePosition": 1}),
+        json!({"seedIdleMode": 2}),
+        json!({"seedIdleLimit": 7, "seedIdleMode": 1}),
+        json!({"seedRatioMode": 2}),
+        json!({"seedRatioLimit": 7.5, "seedRatioMode": 1}),
+        json!({"sequential_download": true}),
+        json!({"sequential_download_from_piece": 0}),
+        json!({"uploadLimit": 7}),
+        json!({"uploadLimited": true}),
+        json!({"trackerList": format!("{two}\n")}),
+    ];
+    let mut all: Vec<_> = shows_itself.map(|one| (one.clone(), one)).into();
+    let tier = |urls: &[&str]| json!({"trackerList": urls.join("\n\n") + "\n"});
+    let id = |url| crate::trackers::number(url);
+    all.extend([
+        (json!({"files-unwanted": [0]}), json!({"wanted": [0, 1, 1]})),
+        (json!({"files-wanted": [0]}), json!({"wanted": [1, 1, 1]})),
+        (
+            json!({"priority-high": [0]}),
+            json!({"priorities": [1, 0, 0]}),
+        ),
+        (
+            json!({"priority-low": [0]}),
+            json!({"priorities": [-1, 0, 0]}),
+        ),
+        (
+            json!({"priority-normal": [0]}),
+            json!({"priorities": [0, 0, 0]}),
+        ),
+        (json!({"trackerAdd": [one]}), tier(&[two, one])),
+        (json!({"trackerRemove": [id(two)]}), tier(&[one])),
+        (json!({"trackerReplace": [id(one), two]}), tier(&[two])),
+    ]);
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_setting_of_a_torrent_works_or_is_refused() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    rpc.add(&folder).await;
+    rpc.add(&folder.join("a")).await;
+    for (arguments, shown) in torrent_arguments() {
+        let mut call = arguments.clone();
+        call["ids"] = json!([1]);
+        rpc.works("torrent-set", call).await;
+        let fields: Vec<&str> = shown
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let found = json!({"ids": [1], "fields": fields});
+        let found = rpc.works("torrent-get", found).await;
+        assert_eq!(found["torrents"][0], shown, "{arguments}");
+    }
+    let refused = [
+        json!({"bandwidthPriority": 1}),
+        json!({"sequential_download_from_piece": 1}),
+    ];
+    for mut arguments in refused {
+        arguments["ids"] = json!([1]);
+        let answer = rpc.call("torrent-set", arguments).await;
+        assert!(is_refused(&answer), "{answer}");
+    }
+    // Transmission ignores it, too, though its description has it.
+    rpc.works("torrent-set", json!({"ids": [1], "location": "/x"}))
+        .await;
+}
+
+/// All arguments of `torrent-add` but what it is added from, each with the fields that show it, and what these
+/// show then.
+fn added() -> Vec<(Value, Value)> {
+    vec![
+        (
+            json!({"bandwidthPriority": 0}),
+            json!({"bandwidthPriority": 0}),
+        ),
+        (json!({"cookies": ""}), json!({"status": 0})),
+        (json!({"download-dir": "/x"}), json!({"downloadDir": "/x"})),
+        (json!({"files-unwanted": [0]}), json!({"wanted": [0, 1, 1]})),
+        (
+            json!({"files-unwanted": [0, 1, 2], "files-wanted": [0]}),
+            json!({"wanted": [1, 0, 0]}),
+        ),
+        (json!({"labels": ["x"]}), json!({"labels": ["x"]})),
+        (json!({"paused": true}), json!({"status": 0})),
+        (json!({"peer-limit": 7}), json!({"peer-limit": 7})),
+        (
+            json!({"priority-high": [0]}),
+            json!({"priorities": [1, 0, 0]}),
+        ),
+        (
+            json!({"priority-low": [0]}),
+            json!({"priorities": [-1, 0, 0]}),
+        ),
+        (
+            json!({"priority-normal": [0]}),
+            json!({"priorities": [0, 0, 0]}),
+        ),
+        (
+            json!({"sequential_download": true}),
+            json!({"sequential_download": true}),
+        ),
+        (
+            json!({"sequential_download_from_piece": 0}),
+            json!({"sequential_download_from_piece": 0}),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_setting_of_an_added_torrent_works_or_is_refused() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    let new = |number: usize, arguments: &Value| {
+        // Each time another torrent.
+        std::fs::write(folder.join("a"), number.to_string()).unwrap();
+        let options = CreateOptions::default();
+        let bytes = create(&folder, &options, |_, _| {}).unwrap();
+        let mut new = arguments.clone();
+        new["metainfo"] = json!(BASE64.encode(&bytes));
+        new["paused"] = json!(true);
+        new
+    };
+    for (number, (arguments, shown)) in added().into_iter().enumerate() {
+        let answer = rpc.works("torrent-add", new(number, &arguments)).await;
+        let id = &answer["torrent-added"]["id"];
+        let fields: Vec<&str> = shown
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let found = json!({"ids": [id], "fields": fields});
+        let found = rpc.works("torrent-get", found).await;
+        assert_eq!(found["torrents"][0], shown, "{arguments}");
+    }
+    let url = json!({"filename": "http://127.0.0.1:9/x.torrent", "cookies": "a=b"});
+    let refused = [
+        new(98, &json!({"bandwidthPriority": 1})),
+        new(99, &json!({"sequential_download_from_piece": 1})),
+        url,
+    ];
+    for arguments in refused {
+        let answer = rpc.call("torrent-add", arguments).await;
+        assert!(is_refused(&answer), "{answer}");
+    }
+}
