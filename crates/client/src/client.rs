@@ -95,6 +95,7 @@ pub struct Client {
     changes: watch::Receiver<()>,
     state: Arc<StateFolder>,
     metainfos: Arc<Mutex<Metainfos>>,
+    /// The folder for downloads while users have set no other.
     download_dir: Arc<Path>,
     on_complete: Option<Arc<Path>>,
     network: Network,
@@ -107,8 +108,8 @@ pub struct Client {
 
 impl Client {
     /// Runs the torrents of `state`, whose records these are, until `stop`; the task ends when all are
-    /// stopped and saved. Torrents are downloaded to `download_dir`, an absolute path, unless they are added
-    /// with another folder.
+    /// stopped and saved. Torrents are downloaded to `download_dir`, an absolute path, unless users have set
+    /// another folder, for all or for one.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -150,8 +151,17 @@ impl Client {
     }
 
     /// The folder for torrents that are added without one.
-    pub fn download_dir(&self) -> &Path {
-        &self.download_dir
+    ///
+    /// # Errors
+    /// [`ClientError::Stopping`].
+    pub async fn download_dir(&self) -> Result<PathBuf, ClientError> {
+        Ok(self.download_dir_of(&self.bounds().await?))
+    }
+
+    /// The folder for torrents that are added without one, while these bounds hold.
+    pub(crate) fn download_dir_of(&self, bounds: &Bounds) -> PathBuf {
+        let set = bounds.all.download_dir.clone();
+        set.unwrap_or_else(|| self.download_dir.to_path_buf())
     }
 
     /// The program that is run for each torrent whose download is complete; `None` for none.
@@ -204,8 +214,10 @@ impl Client {
             _place = Some(place.map_err(|_| ClientError::Stopping)?);
             new.source = Source::Metainfo(fetch_metainfo(&self.http, url).await?);
         }
-        let folder = new.folder.clone();
-        let folder = folder.unwrap_or_else(|| self.download_dir.to_path_buf());
+        let folder = match new.folder.clone() {
+            Some(folder) => folder,
+            None => self.download_dir().await?,
+        };
         // Parsing a large file takes a while.
         let read = tokio::task::spawn_blocking(move || addition(new, folder)).await;
         let addition = read.map_err(|error| ClientError::Invalid(error.to_string()))??;

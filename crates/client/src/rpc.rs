@@ -319,10 +319,10 @@ impl Calls for Rpc<'_> {
             .runtime
             .block_on(self.client.bounds())
             .unwrap_or_default();
-        let folder = self.client.download_dir();
+        let folder = self.client.download_dir_of(&bounds);
         let done_script = self.client.on_complete();
-        let free = free_space(folder).ok().map(|space| space.free);
-        let mut session = show::session(&bounds, self.addresses, folder, free);
+        let free = free_space(&folder).ok().map(|space| space.free);
+        let mut session = show::session(&bounds, self.addresses, &folder, free);
         session.done_script = done_script.map_or(String::new(), |path| path.display().to_string());
         let mapping = self.client.port_mapping();
         session.network.is_forwarded = mapping.is_some();

@@ -24,8 +24,10 @@ use crate::watch_folder;
 pub struct Options {
     /// The folder of their state.
     pub state: PathBuf,
-    /// The folder of downloads, an absolute path.
-    pub download_dir: PathBuf,
+    /// The folder of downloads while users have set no other, an absolute path.
+    pub default_dir: PathBuf,
+    /// What changes of the folder of downloads, which the state may have: an absolute path.
+    pub download_dir: Option<PathBuf>,
     /// The folder from which torrents are added, an absolute path; `None` for none.
     pub watch: Option<PathBuf>,
     /// How many torrents are verified at once. The limits of all torrents in it are those of the state, not
@@ -65,6 +67,7 @@ impl Prepared {
         let (mut limits, wrong) = state.limits()?;
         damaged.extend(wrong);
         options.rates.apply(&mut limits.rates);
+        limits.download_dir = options.download_dir.take().or(limits.download_dir);
         options.queue.apply(&mut limits.queue);
         options.alternative.apply(&mut limits.alternative);
         options.network.apply(&mut limits.network);
@@ -102,7 +105,7 @@ impl Prepared {
     ) -> Result<Running, &'static str> {
         let (ends, asked) = (CancellationToken::new(), CancellationToken::new());
         let Options {
-            download_dir,
+            default_dir,
             watch,
             bounds,
             ..
@@ -112,7 +115,7 @@ impl Prepared {
             self.state,
             self.records,
             bounds,
-            &download_dir,
+            &default_dir,
             ends.clone(),
         );
         if let Some(folder) = watch {

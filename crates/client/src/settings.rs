@@ -1,5 +1,7 @@
 //! What users set for a torrent, besides its folder and labels, and what they set for all torrents.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::alternative::AlternativeLimits;
@@ -150,6 +152,8 @@ pub struct AllLimits {
     pub peers: PeerLimits,
     /// How peers are reached.
     pub network: NetworkSettings,
+    /// The folder for torrents that are added without one, an absolute path; that of the daemon when `None`.
+    pub download_dir: Option<PathBuf>,
 }
 
 impl AllLimits {

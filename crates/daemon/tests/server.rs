@@ -59,7 +59,8 @@ async fn prepare(folder: &Path, config: &str) -> Result<Prepared, DaemonError> {
     let config = Config::parse(&folder.join("daemon.toml"), config).unwrap();
     let torrents = hawser_client::Options {
         state: folder.join("state"),
-        download_dir: folder.join("downloads"),
+        default_dir: folder.join("downloads"),
+        download_dir: None,
         watch: None,
         bounds: Bounds::default(),
         queue: QueueChanges::default(),
@@ -135,6 +136,31 @@ impl Daemon {
 
 const SUBMISSION: &str = r#"{"source": "run", "server": "1-ff00:0:111,10.0.2.1:31000"}"#;
 const MAGNET: &str = r#"{"magnet": "magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567", "stopped": true}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_for_downloads_is_kept() {
+    let folder = folder();
+    let daemon = start(folder.path(), CONFIG).await;
+    let shown = async |daemon: &Daemon| -> Value {
+        let (status, body) = daemon.ask("GET /api/v1/daemon", "bob", "").await;
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str::<Value>(&body).unwrap()["download_dir"].clone()
+    };
+    let first = folder.path().join("downloads").display().to_string();
+    assert_eq!(shown(&daemon).await, first);
+    let other = folder.path().join("others").display().to_string();
+    let change = serde_json::json!({"download_dir": other}).to_string();
+    let (status, body) = daemon.ask("PATCH /api/v1/daemon", "bob", &change).await;
+    assert_eq!(status, 200, "{body}");
+    daemon.end().await;
+    let daemon = start(folder.path(), CONFIG).await;
+    assert_eq!(shown(&daemon).await, other);
+    let (status, body) = daemon.ask("POST /api/v1/torrents", "bob", MAGNET).await;
+    assert_eq!(status, 201, "{body}");
+    let added: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(added["folder"], other, "{added}");
+    daemon.end().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_do_on_one_server_what_each_may() {

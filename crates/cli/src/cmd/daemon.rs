@@ -41,9 +41,11 @@ const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
 pub struct DaemonArgs {
-    /// The folder for downloads, where a torrent names no other
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub download_dir: PathBuf,
+    /// The folder for downloads, where a torrent names no other [default: the present one]
+    ///
+    /// Kept with the torrents until another one is given: here, by the API, or by Transmission's RPC.
+    #[arg(long, value_name = "DIR")]
+    pub download_dir: Option<PathBuf>,
     /// Where IP peers connect; port 0 is any that is free, none for nowhere
     #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:6881", value_parser = tcp_or_none)]
     pub tcp: TcpArg,
@@ -212,11 +214,10 @@ async fn work(
 
 /// What the torrents are to do.
 fn torrents(args: &DaemonArgs, state: PathBuf) -> Result<hawser_client::Options, Failure> {
-    let download_dir =
-        std::path::absolute(&args.download_dir).doing(args.download_dir.display())?;
     Ok(hawser_client::Options {
         state,
-        download_dir,
+        default_dir: std::env::current_dir().doing("the present folder")?,
+        download_dir: absolute(args.download_dir.as_deref())?,
         watch: absolute(args.automation.watch.as_deref())?,
         bounds: args.limits.bounds(),
         queue: args.limits.queue(),

@@ -443,6 +443,9 @@ pub struct DaemonChange {
     /// How peers are reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkChange>,
+    /// The folder for torrents that are added without one from now on, an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download_dir: Option<String>,
 }
 
 impl From<&View> for Torrent {

@@ -488,7 +488,8 @@ pub(super) async fn about(
     described(&daemon).await
 }
 
-/// Change the daemon: limits of all torrents together and of groups of them, and how peers are reached
+/// Change the daemon: limits of all torrents and of groups of them, the folder for downloads, how peers are
+/// reached
 #[utoipa::path(
     patch, path = "/daemon", operation_id = "change_daemon", request_body = DaemonChange,
     responses((status = 200, description = "The daemon", body = About), Refused, ReadsBody,
@@ -516,6 +517,9 @@ pub(super) async fn change_daemon(
     let changed = client.change(move |all| {
         all.change_alternative(alternative)?;
         all.change_peer_limits(peers);
+        if let Some(folder) = change.download_dir {
+            all.set_download_dir(folder.into())?;
+        }
         for group in &change.groups {
             all.change_group(&group.name, group.into())?;
         }
@@ -532,11 +536,13 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
     let views = inner.client.views().await;
     let views = views.map_err(|error| refused(&error))?;
     let bounds = inner.client.bounds().await;
-    let all = bounds.map_err(|error| refused(&error))?.all;
+    let bounds = bounds.map_err(|error| refused(&error))?;
+    let folder = inner.client.download_dir_of(&bounds);
+    let all = bounds.all;
     let rates = all.rates;
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        download_dir: inner.client.download_dir().display().to_string(),
+        download_dir: folder.display().to_string(),
         scion: inner.addresses.scion.map(|address| address.to_string()),
         tcp: inner.addresses.tcp.map(|address| address.to_string()),
         port_mapping: inner.client.port_mapping().map(Into::into),

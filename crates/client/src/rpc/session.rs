@@ -1,6 +1,8 @@
 //! What `session-set` changes. Each setting is read in one place: it is changed, or refused if it is to be
 //! something else than it is.
 
+use std::path::PathBuf;
+
 use hawser_torrent::{EncryptionPolicy, IpTransports};
 use hawser_transmission::{CallError, Encryption, SessionView, Setting, Transport};
 
@@ -19,6 +21,7 @@ pub(super) struct SessionChanges {
     pub queue: QueueChanges,
     pub alternative: AlternativeChanges,
     pub peers: PeerChanges,
+    pub download_dir: Option<PathBuf>,
     pub network: NetworkSettings,
 }
 
@@ -55,6 +58,10 @@ impl SessionChanges {
                 Setting::IdleLimited(holds) => read.queue.idle.holds = Some(*holds),
                 Setting::PeerLimit(limit) => read.peers.all = Some(count(*limit)),
                 Setting::TorrentPeerLimit(limit) => read.peers.each = Some(count(*limit)),
+                Setting::DownloadDir(folder) if *folder != session.folders.download_dir => {
+                    read.download_dir = Some(folder.into());
+                }
+                Setting::DownloadDir(_) => {}
                 Setting::Encryption(wanted) => {
                     let policy = Some(policy(*wanted));
                     read.network.encryption =
@@ -86,6 +93,9 @@ impl SessionChanges {
         all.change_alternative(self.alternative)?;
         all.change_all_rates(self.rates);
         all.change_peer_limits(self.peers);
+        if let Some(folder) = self.download_dir {
+            all.set_download_dir(folder)?;
+        }
         Ok(())
     }
 }
@@ -144,10 +154,6 @@ fn check(setting: &Setting, session: &SessionView, local: u16) -> Result<(), Cal
     let (network, folders, adding) = (&session.network, &session.folders, &session.adding);
     let stalled = session.queues.stalled;
     let (is_same, what) = match setting {
-        Setting::DownloadDir(folder) => (
-            *folder == folders.download_dir,
-            "to change the folder of downloads while the daemon runs (--download-dir)",
-        ),
         Setting::IncompleteDir(folder) => (*folder == folders.incomplete_dir, INCOMPLETE),
         Setting::UsesIncompleteDir(is_on) => (*is_on == folders.uses_incomplete_dir, INCOMPLETE),
         Setting::RenamesPartial(is_on) => (

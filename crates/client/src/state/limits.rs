@@ -38,6 +38,8 @@ struct Kept {
     peers: PeerLimits,
     #[serde(default)]
     network: NetworkSettings,
+    #[serde(default)]
+    download_dir: Option<PathBuf>,
 }
 
 impl From<AllLimits> for Kept {
@@ -49,6 +51,7 @@ impl From<AllLimits> for Kept {
             groups,
             peers,
             network,
+            download_dir,
         } = limits;
         Self {
             version: VERSION,
@@ -58,6 +61,7 @@ impl From<AllLimits> for Kept {
             groups,
             peers,
             network,
+            download_dir,
         }
     }
 }
@@ -120,12 +124,17 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
         groups: kept.groups,
         peers: kept.peers,
         network: kept.network,
+        download_dir: kept.download_dir,
     };
     let faults = [
         limits.queue.fault(),
         limits.alternative.schedule.fault(),
         groups::check(&limits.groups),
     ];
+    let folder = limits.download_dir.as_ref();
+    if folder.is_some_and(|folder| !folder.is_absolute()) {
+        return Err("the folder of downloads is not absolute".to_owned());
+    }
     match faults.into_iter().flatten().next() {
         Some(fault) => Err(fault),
         None => Ok(limits),
@@ -165,6 +174,7 @@ mod tests {
                 ..AlternativeLimits::default()
             },
             peers: PeerLimits { all: 7, each: 3 },
+            download_dir: Some("/downloads".into()),
             network: NetworkSettings {
                 encryption: Some(EncryptionPolicy::Require),
                 transports: Some(IpTransports::BOTH),

@@ -1,5 +1,6 @@
 //! Commands that change what users set, for one torrent and for all.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_torrent::InfoHash;
@@ -206,6 +207,21 @@ impl Torrents {
         let before = self.bounds.all.clone();
         changes.apply(&mut self.bounds.all.network);
         self.note_limits(&before);
+    }
+
+    /// Sets the folder for torrents that are added without one from now on, an absolute path.
+    ///
+    /// # Errors
+    /// [`CommandError::Value`].
+    pub fn set_download_dir(&mut self, folder: PathBuf) -> Result<(), CommandError> {
+        if !folder.is_absolute() {
+            let text = format!("the folder {} is not absolute", folder.display());
+            return Err(CommandError::Value(text));
+        }
+        let before = self.bounds.all.clone();
+        self.bounds.all.download_dir = Some(folder);
+        self.note_limits(&before);
+        Ok(())
     }
 
     /// Changes how many peers a torrent may be connected to; as many as others for `None`.

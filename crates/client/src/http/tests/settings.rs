@@ -38,7 +38,7 @@ fn session_fields() -> Vec<(&'static str, Value, Effect)> {
         ("config-dir", json!("/x"), Ignored),
         ("default-trackers", json!("http://a.example/"), OneValue),
         ("dht-enabled", json!(true), OneValue),
-        ("download-dir", json!("/x"), OneValue),
+        ("download-dir", json!("/x"), Works),
         ("download-dir-free-space", json!(7), Ignored),
         ("download-queue-enabled", json!(false), Works),
         ("download-queue-size", json!(7), Works),
@@ -208,6 +208,22 @@ async fn each_setting_of_a_torrent_works_or_is_refused() {
     // Transmission ignores it, too, though its description has it.
     rpc.works("torrent-set", json!({"ids": [1], "location": "/x"}))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn torrents_go_to_the_folder_for_downloads_of_now() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    let other = rpc.api.dir.path().join("others").display().to_string();
+    rpc.works("session-set", json!({"download-dir": other}))
+        .await;
+    rpc.add(&folder).await;
+    assert_eq!(rpc.fields(&["downloadDir"]).await["downloadDir"], other);
+    let (_, about) = rpc.api.json("GET /api/v1/daemon", &Value::Null).await;
+    assert_eq!(about["download_dir"], other);
+    let change = json!({"download_dir": "relative"});
+    let (status, _) = rpc.api.json("PATCH /api/v1/daemon", &change).await;
+    assert_eq!(status, 400);
 }
 
 /// All arguments of `torrent-add` but what it is added from, each with the fields that show it, and what these

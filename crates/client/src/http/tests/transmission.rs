@@ -41,7 +41,7 @@ impl Rpc {
     }
 
     /// These fields of the first torrent.
-    async fn fields(&self, fields: &[&str]) -> Value {
+    pub async fn fields(&self, fields: &[&str]) -> Value {
         let answer = self.works("torrent-get", json!({"fields": fields})).await;
         answer["torrents"][0].clone()
     }
