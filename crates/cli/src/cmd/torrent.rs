@@ -47,8 +47,12 @@ pub enum TorrentCommand {
     Wait(daemon::OneArgs),
     /// Verify the content of a torrent of the daemon
     Verify(daemon::OneArgs),
-    /// Limit the rates of a torrent of the daemon, and its seeding
+    /// Show the trackers of a torrent of the daemon, or change them
+    Trackers(daemon::TrackersArgs),
+    /// Limit the rates of a torrent of the daemon, its seeding and its peers
     Limit(daemon::LimitArgs),
+    /// Show the bandwidth groups of the daemon, or change one
+    Group(daemon::GroupArgs),
     /// Move the content of a torrent of the daemon to another folder
     Move(daemon::MoveArgs),
     /// Remove a torrent from the daemon, with its content or without
@@ -216,7 +220,9 @@ pub fn run(command: TorrentCommand) -> Result<(), Failure> {
         TorrentCommand::Stop(args) => daemon::act(&args, Action::Stop),
         TorrentCommand::Wait(args) => daemon::wait(&args),
         TorrentCommand::Verify(args) => daemon::act(&args, Action::Verify),
+        TorrentCommand::Trackers(args) => daemon::trackers(&args),
         TorrentCommand::Limit(args) => daemon::limit(&args),
+        TorrentCommand::Group(args) => daemon::group(&args),
         TorrentCommand::Move(args) => daemon::relocate(&args),
         TorrentCommand::Remove(args) => daemon::remove(&args),
     }

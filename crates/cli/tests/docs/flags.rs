@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 50] = [
+const DOCUMENTED: [&[&str]; 52] = [
     &["coordinator"],
     &["as", "join"],
     &["as", "health"],
@@ -18,6 +18,8 @@ const DOCUMENTED: [&[&str]; 50] = [
     &["torrent", "add"],
     &["torrent", "files"],
     &["torrent", "limit"],
+    &["torrent", "group"],
+    &["torrent", "trackers"],
     &["torrent", "remove"],
     &["seed"],
     &["torrent", "create"],

@@ -239,6 +239,61 @@ fn torrents_are_commanded_from_the_command_line() {
 }
 
 #[test]
+fn peers_groups_trackers_and_names_are_set_from_the_command_line() {
+    let files = Files::new();
+    let (mut daemon, _) = daemon(&files);
+    let added = object(&files, &["add", &files.name("data.torrent"), "--stopped"]);
+    let hash = text(&added, "info_hash");
+    let limit = |args: &[&str]| {
+        let limited = object(&files, &[&["limit", hash], args].concat());
+        let limits = &limited["limits"];
+        ["max_peers", "group", "exempt"].map(|name| limits[name].clone())
+    };
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let set = limit(&["--max-peers", "7", "--in-group", "slow", "--exempt"]);
+    assert_eq!(set, ["7.0", r#""slow""#, "true"].map(json));
+    let slow = json(
+        r#"[{"name": "slow", "download_rate": 10000000, "upload_rate": "unlimited", "exempt": false}]"#,
+    );
+    let change: &[&str] = &["group", "slow", "--limit-down", "10mbit"];
+    for args in [change, &["group"]] {
+        assert_eq!(object(&files, args)["groups"], slow);
+    }
+    let none = limit(&[
+        "--max-peers",
+        "default",
+        "--in-group",
+        "none",
+        "--not-exempt",
+    ]);
+    assert_eq!(none, [r#""default""#, "null", "false"].map(json));
+    for wrong in [&["group", "slow"][..], &["group", "--limit-up", "none"]] {
+        assert_eq!(torrent(&files, wrong).status.code(), Some(2), "{wrong:?}");
+    }
+
+    let [one, two] = ["one", "two"].map(|host| format!("http://{host}.example/announce"));
+    let trackers = |args: &[&str]| -> Vec<(String, u64)> {
+        let detail = object(&files, &[&["trackers", hash], args].concat());
+        let trackers = detail["trackers"].as_array().unwrap().iter();
+        let shown = trackers.map(|it| (text(it, "url").to_owned(), it["tier"].as_u64().unwrap()));
+        shown.collect()
+    };
+    let added = trackers(&["--add", &one, "--add", &two]);
+    assert_eq!(added, [(one.clone(), 0), (two.clone(), 1)]);
+    assert_eq!(trackers(&["--remove", &one]), [(two.clone(), 0)]);
+    let both = trackers(&["--set", &format!("{one},{two}"), "--reannounce"]);
+    assert_eq!(both, [(one.clone(), 0), (two, 0)]);
+    let refused = torrent(&files, &["trackers", hash, "--add", &one]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+
+    let renamed = object(&files, &["files", hash, "--rename", "data", "other"]);
+    assert_eq!(text(&renamed["files"][0], "path"), "other");
+    assert_eq!(text(&renamed["torrent"], "name"), "other");
+    daemon.signal("TERM");
+    assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
+}
+
+#[test]
 fn some_files_of_a_torrent_are_downloaded_and_others_later() {
     let files = Files::new();
     let (set, made) = (files.path("set"), files.name("set.torrent"));

@@ -5,6 +5,7 @@ mod groups;
 mod limit;
 mod look;
 mod network;
+mod trackers;
 
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use self::look::{
     Changes, FullPeer, Hop, PeerFlags, PeerPath, Peers, Pieces, RatesOverTime, Session, SignIn,
 };
 pub use self::network::{NetworkChange, NetworkState};
+pub use self::trackers::{Trackers, TrackersChange};
 
 /// The torrents of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -139,7 +141,7 @@ pub struct Detail {
     pub files: Vec<File>,
     /// The path-level peers that are connected.
     pub peers: Vec<Peer>,
-    /// Its trackers; none while it does not run.
+    /// Its trackers.
     pub trackers: Vec<Tracker>,
 }
 
@@ -292,9 +294,9 @@ pub struct TorrentChange {
     /// Whether the content is fetched from its beginning to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential: Option<bool>,
-    /// The URLs of all its trackers, in tiers (BEP 12), in place of those that it names.
+    /// What its trackers become.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trackers: Option<Vec<Vec<String>>>,
+    pub trackers: Option<Trackers>,
     /// Another name of a file or folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rename: Option<Rename>,

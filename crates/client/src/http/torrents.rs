@@ -300,7 +300,7 @@ pub(super) async fn change(
         }
     }
     let rename = change.rename.take();
-    let trackers = trackers.map(|tiers| [TrackerChange::Set(tiers)]);
+    let trackers: Option<Vec<TrackerChange>> = trackers.map(Into::into);
     let seconds = change
         .seconds
         .map(body::Limit::seconds)

@@ -1,7 +1,9 @@
 //! `hawser torrent add`, `list` and the others, of which each is a request to the daemon of this host.
 
 mod files;
+mod group;
 mod print;
+mod trackers;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 pub use self::files::{FilesArgs, run as files};
+pub use self::group::{GroupArgs, run as group};
+pub use self::trackers::{TrackersArgs, run as trackers};
 use crate::cmd::daemon::{ratio, state_to_find};
 use crate::cmd::files::{is_magnet, metainfo};
 use crate::cmd::get::selecting::SelectionArgs;
@@ -139,7 +143,9 @@ pub struct RemoveArgs {
 #[derive(clap::Args)]
 #[command(
     override_usage = "hawser torrent limit [OPTIONS] <TORRENT>",
-    group = ArgGroup::new("limits").required(true).multiple(true).args(["seed_ratio", "seed_time", "limit_down", "limit_up"]),
+    group = ArgGroup::new("limits").required(true).multiple(true).args([
+        "seed_ratio", "seed_time", "limit_down", "limit_up", "max_peers", "in_group", "exempt", "not_exempt",
+    ]),
 )]
 pub struct LimitArgs {
     /// The torrent: its info-hash or the beginning of that, or its name
@@ -156,6 +162,18 @@ pub struct LimitArgs {
     /// Send at most this much content per second, within the limit of all torrents: 10mbit, or none
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     limit_up: Option<RateArg>,
+    /// Connect to at most this many peers; none for no limit, default for that of the daemon
+    #[arg(long, value_name = "N", value_parser = peer_limit)]
+    max_peers: Option<Limit>,
+    /// Have it in this bandwidth group, whose limits hold for its torrents together, or in none
+    #[arg(long, value_name = "GROUP")]
+    in_group: Option<String>,
+    /// Let neither the limits of its group nor those of all torrents hold for it
+    #[arg(long, conflicts_with = "not_exempt")]
+    exempt: bool,
+    /// Let these limits hold for it, too
+    #[arg(long)]
+    not_exempt: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -175,6 +193,13 @@ fn ratio_limit(text: &str) -> Result<Limit, String> {
 fn time_limit(text: &str) -> Result<Limit, String> {
     let seconds = |time: Duration| Limit::Number(time.as_secs() as f64);
     word(text).map_or_else(|| long_duration(text).map(seconds), Ok)
+}
+
+fn peer_limit(text: &str) -> Result<Limit, String> {
+    let wrong =
+        || format!("{text:?} is not a number of peers: write one from 0 up, none, or default");
+    let number = || text.parse::<u32>().map_err(|_| wrong());
+    word(text).map_or_else(|| number().map(|number| Limit::Number(number.into())), Ok)
 }
 
 #[derive(clap::Args)]
@@ -320,6 +345,12 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         seconds: args.seed_time,
         download_rate: args.limit_down.map(|rate| rate.0.into()),
         upload_rate: args.limit_up.map(|rate| rate.0.into()),
+        max_peers: args.max_peers,
+        group: args.in_group.clone().map(|name| match &*name {
+            "none" => String::new(),
+            _ => name,
+        }),
+        exempt: group::exempt(args.exempt, args.not_exempt),
         ..TorrentChange::default()
     };
     apply(&args.torrent, &change, &args.remote)
@@ -421,6 +452,9 @@ mod tests {
         assert_eq!(time_limit("30m"), Ok(Limit::Number(1800.0)));
         assert_eq!(time_limit("none"), Ok(Limit::Word(LimitWord::Unlimited)));
         assert_eq!(ratio_limit("default"), Ok(Limit::Word(LimitWord::Default)));
+        assert_eq!(peer_limit("30"), Ok(Limit::Number(30.0)));
+        assert_eq!(peer_limit("default"), Ok(Limit::Word(LimitWord::Default)));
+        assert!(peer_limit("-1").is_err() && peer_limit("1.5").is_err());
         assert!(ratio_limit("-1").is_err() && time_limit("x").is_err());
     }
 }

@@ -190,10 +190,18 @@ async fn trackers_are_added_replaced_removed_and_listed() {
     let path = format!("/api/v1/torrents/{hash}");
     let (_, detail) = rpc.api.json(&format!("GET {path}"), &Value::Null).await;
     assert_eq!(listed(&detail["trackers"], "url"), all);
-    let change = json!({"trackers": [[one], [], [three, one]]});
+    let change = json!({"trackers": [[&one], [], [&three, &one]]});
     let (status, _) = rpc.api.json(&format!("PATCH {path}"), &change).await;
     let kept = rpc.wait(&hash, |_| true).await.record.settings.trackers;
-    assert_eq!((status, kept), (200, Some(vec![vec![one], vec![three]])));
+    let expected = vec![vec![one.clone()], vec![three.clone()]];
+    assert_eq!((status, kept), (200, Some(expected)));
+    let change = json!({"trackers": {"add": [two], "remove": [three]}});
+    for expected in [200, 409] {
+        let (status, _) = rpc.api.json(&format!("PATCH {path}"), &change).await;
+        assert_eq!(status, expected);
+    }
+    let kept = rpc.wait(&hash, |_| true).await.record.settings.trackers;
+    assert_eq!(kept, Some(vec![vec![one.clone()], vec![two]]));
     let wrong = json!({"trackers": [["no URL"]]});
     let (status, _) = rpc.api.json(&format!("PATCH {path}"), &wrong).await;
     assert_eq!(status, 400);

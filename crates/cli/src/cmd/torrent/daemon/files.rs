@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use hawser_client::http::body::{Detail, FileChange, Torrent, TorrentChange};
+use hawser_client::http::body::{Detail, FileChange, Rename, Torrent, TorrentChange};
 use hawser_client::{FilePriority, Method};
 use hawser_torrent::Metainfo;
 
@@ -38,6 +38,9 @@ pub struct FilesArgs {
     /// Fetch the rarest pieces first
     #[arg(long)]
     rarest_first: bool,
+    /// Give a file or folder another name; PATH is as it is shown, the torrent's name first
+    #[arg(long, value_names = ["PATH", "NAME"], num_args = 2)]
+    rename: Vec<String>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -61,10 +64,18 @@ impl FilesArgs {
             (false, false) => None,
             (is_sequential, _) => Some(is_sequential),
         };
-        let is_change = !files.is_empty() || sequential.is_some();
+        let rename = match &self.rename[..] {
+            [path, name] => Some(Rename {
+                path: path.clone(),
+                name: name.clone(),
+            }),
+            _ => None,
+        };
+        let is_change = !files.is_empty() || sequential.is_some() || rename.is_some();
         Ok(is_change.then(|| TorrentChange {
             files,
             sequential,
+            rename,
             ..TorrentChange::default()
         }))
     }

@@ -108,6 +108,11 @@ pub fn detail(detail: &Detail) {
         let path = peer.path.get(..DIGITS).unwrap_or(&peer.path);
         outln!("peer  {} over {path}  down {down}, up {up}", peer.address);
     }
+    trackers(detail);
+}
+
+/// Prints the trackers of a torrent.
+pub fn trackers(detail: &Detail) {
     for tracker in &detail.trackers {
         let error = tracker
             .error
