@@ -124,6 +124,7 @@ impl Client {
         let state = Arc::new(state);
         let (requests, asked) = mpsc::channel(MAX_REQUESTS);
         let (events, happened) = mpsc::channel(MAX_EVENTS);
+        engine.allow_ways(&bounds.all.network);
         let torrents = Torrents::new(bounds, records);
         let (on_complete, storage) = (engine.on_complete.clone(), engine.storage);
         let (network, port_mapping) = (engine.network.clone(), engine.port_mapping.clone());

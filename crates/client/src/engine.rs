@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hawser_discovery::PeerFinder;
+use hawser_discovery::{AllowedWays, PeerFinder};
 use hawser_torrent::{
     DownloadOptions, FileOptions, Network, OuterLimits, RateGroup, SeedLimits, SelectBy, Session,
 };
@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::completion;
 use crate::error::RunError;
 use crate::groups::Groups;
+use crate::network::NetworkSettings;
 use crate::port_mapping::PortMapping;
 use crate::settings::{RateLimits, Settings};
 
@@ -81,6 +82,15 @@ impl Engine {
         })?;
         self.on_complete = Some(program.into());
         Ok(self)
+    }
+
+    /// Has the ways to find peers be on that these settings leave on.
+    pub(crate) fn allow_ways(&self, settings: &NetworkSettings) {
+        self.finder.allow(AllowedWays {
+            dht: settings.dht != Some(false),
+            local: settings.local != Some(false),
+        });
+        self.network.set_exchange(settings.exchange != Some(false));
     }
 
     /// Sets how fast all torrents together send and receive, from now on.

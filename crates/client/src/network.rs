@@ -6,6 +6,8 @@ use std::str::FromStr;
 use hawser_torrent::{EncryptionPolicy, IpTransports};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::addresses::PeerAddresses;
+
 /// What users have set of how peers are reached, or a change of it. What is `None` is as the program sets it; of
 /// a change, it stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,6 +29,15 @@ pub struct NetworkSettings {
         deserialize_with = "read"
     )]
     pub transports: Option<IpTransports>,
+    /// Whether the DHT is searched, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dht: Option<bool>,
+    /// Whether peers are looked for on the own network, if that was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<bool>,
+    /// Whether peers name others, if they were to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<bool>,
 }
 
 impl NetworkSettings {
@@ -34,6 +45,36 @@ impl NetworkSettings {
     pub fn apply(self, settings: &mut Self) {
         settings.encryption = self.encryption.or(settings.encryption);
         settings.transports = self.transports.or(settings.transports);
+        settings.dht = self.dht.or(settings.dht);
+        settings.local = self.local.or(settings.local);
+        settings.exchange = self.exchange.or(settings.exchange);
+    }
+
+    /// The addresses of peers, with the ways to find them that are on of those that there are.
+    pub(crate) fn ways_on(&self, there: &PeerAddresses) -> PeerAddresses {
+        PeerAddresses {
+            dht: there.dht && self.dht != Some(false),
+            local: there.local && self.local != Some(false),
+            exchange: there.exchange && self.exchange != Some(false),
+            ..*there
+        }
+    }
+
+    /// Checks that this change switches on only what is there.
+    ///
+    /// # Errors
+    /// What is not.
+    pub(crate) fn check_ways(&self, there: &PeerAddresses) -> Result<(), &'static str> {
+        for (wanted, is_there, what) in [
+            (self.dht, there.dht, "dht"),
+            (self.local, there.local, "local"),
+            (self.exchange, there.exchange, "pex"),
+        ] {
+            if wanted == Some(true) && !is_there {
+                return Err(what);
+            }
+        }
+        Ok(())
     }
 }
 

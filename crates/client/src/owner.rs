@@ -357,6 +357,7 @@ impl Owner {
             network.set_encryption(policy);
         }
         self.torrents.note_network(changes);
+        self.engine.allow_ways(&self.torrents.all_limits().network);
         Ok(())
     }
 

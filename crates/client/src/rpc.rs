@@ -335,8 +335,7 @@ impl Calls for Rpc<'_> {
     }
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
-        let local = self.addresses.tcp.map_or(0, |tcp| tcp.port());
-        let changes = SessionChanges::read(settings, &self.session(), local)?;
+        let changes = SessionChanges::read(settings, &self.session(), self.addresses)?;
         let changed = async {
             // The one that may fail comes first.
             self.client.change_network(changes.network).await?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hawser_address::{PeerAddr, ScionAddr};
 use hawser_tracker::{AnnounceOptions, Announcer, Identity, Stats};
@@ -32,6 +33,25 @@ pub struct Sought {
     pub downloads: bool,
 }
 
+/// Which ways to find peers are on, of those that a finder has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllowedWays {
+    /// The DHT.
+    pub dht: bool,
+    /// The own network.
+    pub local: bool,
+}
+
+impl Default for AllowedWays {
+    /// All.
+    fn default() -> Self {
+        Self {
+            dht: true,
+            local: true,
+        }
+    }
+}
+
 /// How the peers of all torrents of a program are found: without trackers, DHT and own network at first,
 /// by none. Clones have the same.
 #[derive(Clone, Default)]
@@ -44,6 +64,7 @@ pub struct PeerFinder {
     all_tiers: bool,
     dht: Option<DhtNodes>,
     local: Option<LocalDiscovery>,
+    allowed: Arc<watch::Sender<AllowedWays>>,
 }
 
 impl fmt::Debug for PeerFinder {
@@ -56,6 +77,7 @@ impl fmt::Debug for PeerFinder {
             .field("all_tiers", &self.all_tiers)
             .field("dht", &self.dht)
             .field("local", &self.local.is_some())
+            .field("allowed", &*self.allowed.borrow())
             .finish()
     }
 }
@@ -99,6 +121,17 @@ impl PeerFinder {
     pub fn with_local(mut self, local: LocalDiscovery) -> Self {
         self.local = Some(local);
         self
+    }
+
+    /// Sets which ways are on, from now on, also for searches that run, and for all clones.
+    pub fn allow(&self, ways: AllowedWays) {
+        self.allowed
+            .send_if_modified(|allowed| std::mem::replace(allowed, ways) != ways);
+    }
+
+    /// Which ways are on, as that changes.
+    pub(crate) fn allowed(&self) -> watch::Receiver<AllowedWays> {
+        self.allowed.subscribe()
     }
 
     /// Whether the DHT is searched.
@@ -159,7 +192,7 @@ impl PeerFinder {
             Some(false) => PeerPorts::of(self.tcp, self.scion),
             None => PeerPorts::default(),
         };
-        let nodes = self.dht.as_ref()?;
+        let nodes = self.dht.as_ref().filter(|_| self.allowed.borrow().dht)?;
         let (info_hash, mapped) = (sought.info_hash, &self.mapped);
         Some(nodes.search(info_hash, ports, mapped, sought.downloads, sink))
     }
@@ -174,7 +207,8 @@ impl PeerFinder {
             Some(true) => return None,
             known => known == Some(false),
         };
-        let local = self.local.as_ref()?;
+        let local = self.local.as_ref();
+        let local = local.filter(|_| self.allowed.borrow().local)?;
         Some(local.search(sought.info_hash, announces, sink))
     }
 }

@@ -26,7 +26,7 @@ pub use self::dht::{
     KeptNodes, PeerPorts, SavedNodes, spawn_dht,
 };
 pub use self::error::AnnounceError;
-pub use self::finder::{PeerFinder, Sought};
+pub use self::finder::{AllowedWays, PeerFinder, Sought};
 pub use self::local::{LocalDiscovery, LocalError, LocalOptions, LocalSearch};
 pub use self::mapped::MappedPort;
 pub use self::scion::ScionDatagrams;

@@ -11,7 +11,7 @@ use hawser_tracker::{Stats, TrackerStatus};
 use tokio::sync::{mpsc, watch};
 
 use crate::dht::DhtSearches;
-use crate::finder::{PeerFinder, Sought};
+use crate::finder::{AllowedWays, PeerFinder, Sought};
 use crate::local::LocalSearch;
 use crate::trackers::Trackers;
 
@@ -33,6 +33,7 @@ pub struct PeerSearch {
     answers: Answers,
     in_dht: Answers,
     nearby: Answers,
+    allowed: watch::Receiver<AllowedWays>,
     /// Peers found so far and by what, at most [`MAX_KEPT`].
     kept: BTreeMap<PeerAddr, PeerSource>,
 }
@@ -77,6 +78,7 @@ impl PeerSearch {
     pub(crate) fn begin(finder: PeerFinder, sought: Sought, stats: watch::Receiver<Stats>) -> Self {
         let (answers, in_dht, nearby) = (Answers::new(), Answers::new(), Answers::new());
         Self {
+            allowed: finder.allowed(),
             trackers: finder.ask_trackers(&sought, stats, answers.sink.clone()),
             dht: finder.search_dht(&sought, &in_dht.sink),
             local: finder.search_locally(&sought, nearby.sink.clone()),
@@ -114,6 +116,30 @@ impl PeerSearch {
         }
     }
 
+    /// Begins and ends what was switched on and off.
+    fn follow_allowed(&mut self) {
+        let AllowedWays { dht, local } = *self.allowed.borrow_and_update();
+        match (dht, &self.dht) {
+            (true, None) => self.dht = self.finder.search_dht(&self.sought, &self.in_dht.sink),
+            (false, Some(_)) => {
+                self.dht = None;
+                self.in_dht.clear();
+            }
+            _ => {}
+        }
+        match (local, &self.local) {
+            (true, None) => {
+                let sink = self.nearby.sink.clone();
+                self.local = self.finder.search_locally(&self.sought, sink);
+            }
+            (false, Some(_)) => {
+                self.local = None;
+                self.nearby.clear();
+            }
+            _ => {}
+        }
+    }
+
     /// Whether peers are found by other means than trackers.
     pub fn goes_beyond_trackers(&self) -> bool {
         self.dht.is_some() || self.local.is_some()
@@ -141,12 +167,16 @@ impl PeerSearch {
         }
     }
 
-    /// The next peers to dial, and how they were found. Cancel safe.
+    /// The next peers to dial, and how they were found. Meanwhile it follows which ways are on. Cancel safe.
     pub async fn found(&mut self) -> (Vec<PeerAddr>, PeerSource) {
-        let (peers, source) = tokio::select! {
-            peers = self.answers.next() => (peers, PeerSource::Tracker),
-            peers = self.nearby.next() => (peers, PeerSource::Local),
-            peers = self.in_dht.next() => (peers, PeerSource::Dht),
+        let (peers, source) = loop {
+            tokio::select! {
+                peers = self.answers.next() => break (peers, PeerSource::Tracker),
+                peers = self.nearby.next() => break (peers, PeerSource::Local),
+                peers = self.in_dht.next() => break (peers, PeerSource::Dht),
+                // The finder is its own, and has the sender.
+                Ok(()) = self.allowed.changed() => self.follow_allowed(),
+            }
         };
         for peer in &peers {
             if self.kept.len() < MAX_KEPT || self.kept.contains_key(peer) {

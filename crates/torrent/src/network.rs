@@ -30,12 +30,14 @@ pub struct Network {
     dht: Option<DhtContacts>,
 }
 
-/// How IP peers are reached. It may change at any time.
+/// How IP peers are reached, and whether peers are exchanged. It may change at any time.
 struct IpSettings {
     /// Which connections are encrypted; `None` as without a choice.
     policy: Option<Policy>,
     /// How IP peers are dialed.
     dialer: Dialer,
+    /// Whether peers are told of each other.
+    exchanges_peers: bool,
 }
 
 impl fmt::Debug for Network {
@@ -67,6 +69,7 @@ impl Network {
                     transports: IpTransports::TCP,
                     utp: Arc::default(),
                 },
+                exchanges_peers: true,
             })),
             dht: None,
         }
@@ -136,6 +139,13 @@ impl Network {
         let mut settings = self.ip_settings_mut();
         settings.policy = Some(policy);
         settings.dialer.attempts = Attempts::new(policy);
+    }
+
+    /// Sets whether peers are told of each other (BEP 11), by torrents whose options say so: over connections
+    /// that begin from now on. Without, no message is sent or taken, and none over a connection that has begun
+    /// before. Holds for all clones.
+    pub fn set_exchange(&self, exchanges_peers: bool) {
+        self.ip_settings_mut().exchanges_peers = exchanges_peers;
     }
 
     /// Over which transports IP peers are reached.
@@ -306,6 +316,10 @@ impl Transport for Network {
 
     fn dht(&self) -> Option<&DhtContacts> {
         self.dht.as_ref()
+    }
+
+    fn exchanges_peers(&self) -> bool {
+        self.ip_settings().exchanges_peers
     }
 }
 

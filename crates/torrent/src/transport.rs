@@ -76,6 +76,11 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Whether peers are told of each other, by torrents that are to.
+    fn exchanges_peers(&self) -> bool {
+        true
+    }
+
     /// The limits that the torrents of a session keep to together.
     fn rates(&self) -> SessionRates {
         SessionRates::unlimited()

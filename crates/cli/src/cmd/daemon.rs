@@ -226,6 +226,7 @@ fn torrents(args: &DaemonArgs, state: PathBuf) -> Result<hawser_client::Options,
         network: NetworkSettings {
             encryption: args.transport.encryption,
             transports: args.transport.transport,
+            ..args.find.named()
         },
     })
 }

@@ -4,6 +4,7 @@ mod dht;
 mod finding;
 
 use clap::ValueEnum;
+use hawser_client::NetworkSettings;
 use hawser_discovery::DhtNode;
 use hawser_torrent::{InfoHash, Metainfo};
 
@@ -120,6 +121,17 @@ impl FindArgs {
 
     fn has(&self, way: Way) -> bool {
         self.find.as_ref().is_some_and(|ways| ways.contains(&way))
+    }
+
+    /// Which ways of a daemon the user names, beside trackers: these are on, whatever was switched off before.
+    pub fn named(&self) -> NetworkSettings {
+        let named = |way| self.has(way).then_some(true);
+        NetworkSettings {
+            dht: named(Way::Dht),
+            local: named(Way::Local),
+            exchange: named(Way::Pex),
+            ..NetworkSettings::default()
+        }
     }
 
     /// The ways for a torrent.

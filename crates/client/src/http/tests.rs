@@ -61,7 +61,11 @@ impl Api {
         let bounds = Bounds::default();
         let (client, task) =
             Client::start(engine, state, records, bounds, &downloads, stop.clone());
-        let addresses = PeerAddresses::default();
+        // Only the own network of the ways to find peers.
+        let addresses = PeerAddresses {
+            local: true,
+            ..PeerAddresses::default()
+        };
         let daemon = Daemon::for_callers(client.clone(), addresses, callers, stop.clone()).unwrap();
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap())
             .await

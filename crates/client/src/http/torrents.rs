@@ -15,7 +15,9 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 
 use super::Daemon;
-use super::body::{self, About, DaemonChange, Detail, NewTorrent, Torrent, TorrentChange};
+use super::body::{
+    self, About, DaemonChange, Detail, NetworkState, NewTorrent, Torrent, TorrentChange,
+};
 use super::caller::Authorized;
 use super::describe::{ChangesOne, OfTorrent, Refused};
 use crate::choice::SeedChoice;
@@ -510,7 +512,8 @@ pub(super) async fn change_daemon(
         each: change.max_torrent_peers.map(|max| max as usize),
     };
     let alternative = change.alternative.unwrap_or_default().into();
-    let network = change.network.unwrap_or_default().read().map_err(bad)?;
+    let network = change.network.unwrap_or_default();
+    let network = network.read(&daemon.inner.addresses).map_err(bad)?;
     let client = &daemon.inner.client;
     let changed = client.change_network(network).await;
     changed.map_err(|error| refused(&error))?;
@@ -553,7 +556,10 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         groups: all.groups.iter().map(Into::into).collect(),
         max_peers: all.peers.all as u64,
         max_torrent_peers: all.peers.each as u64,
-        network: inner.client.network().into(),
+        network: NetworkState::of(
+            inner.client.network(),
+            &all.network.ways_on(&inner.addresses),
+        ),
     };
     Ok(json(StatusCode::OK, &about))
 }

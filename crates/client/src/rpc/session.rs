@@ -8,6 +8,7 @@ use hawser_transmission::{CallError, Encryption, SessionView, Setting, Transport
 
 use super::change::{count, rate};
 use super::unsupported;
+use crate::addresses::PeerAddresses;
 use crate::alternative::AlternativeChanges;
 use crate::network::NetworkSettings;
 use crate::peer_limits::PeerChanges;
@@ -26,16 +27,18 @@ pub(super) struct SessionChanges {
 }
 
 impl SessionChanges {
-    /// Reads changes of this session. Peers connect at the port `local` of this host, and the session has the
-    /// one at the gateway in its place.
+    /// Reads changes of this session. It shows the port at the gateway in place of that of the addresses of
+    /// peers, and which ways to find peers are on of those that are there.
     ///
     /// # Errors
     /// If one is not supported yet.
     pub fn read(
         settings: &[Setting],
         session: &SessionView,
-        local: u16,
+        there: &PeerAddresses,
     ) -> Result<Self, CallError> {
+        let network = &session.network;
+        let changed = |is_on: bool, shown: bool| (is_on != shown).then_some(is_on);
         let mut read = Self::default();
         let mut transports = shown_transports(session);
         for setting in settings {
@@ -67,11 +70,19 @@ impl SessionChanges {
                     read.network.encryption =
                         policy.filter(|_| *wanted != session.network.encryption);
                 }
+                Setting::Dht(is_on) => read.network.dht = changed(*is_on, network.dht),
+                Setting::Lpd(is_on) => read.network.local = changed(*is_on, network.lpd),
+                Setting::Pex(is_on) => read.network.exchange = changed(*is_on, network.pex),
                 Setting::Utp(is_on) => transports = (transports.0, *is_on),
                 Setting::Transports(wanted) => transports = from_list(wanted)?,
                 other if set_alternative(other, &mut read.alternative) => {}
-                other => check(other, session, local)?,
+                other => check(other, session, there)?,
             }
+        }
+        if let Err(what) = read.network.check_ways(there) {
+            let text =
+                format!("to find peers by {what} while the daemon was started without (--find)");
+            return Err(unsupported(&text));
         }
         if transports != shown_transports(session) {
             read.network.transports = Some(match transports {
@@ -150,7 +161,8 @@ fn set_alternative(setting: &Setting, changes: &mut AlternativeChanges) -> bool 
 ///
 /// # Errors
 /// If it is to be something else than it is.
-fn check(setting: &Setting, session: &SessionView, local: u16) -> Result<(), CallError> {
+fn check(setting: &Setting, session: &SessionView, there: &PeerAddresses) -> Result<(), CallError> {
+    let local = there.tcp.map_or(0, |tcp| tcp.port());
     let (network, folders, adding) = (&session.network, &session.folders, &session.adding);
     let stalled = session.queues.stalled;
     let (is_same, what) = match setting {
@@ -187,9 +199,6 @@ fn check(setting: &Setting, session: &SessionView, local: u16) -> Result<(), Cal
             *is_on == network.is_forwarded,
             "to change while the daemon runs whether the gateway maps the port (--map-port)",
         ),
-        Setting::Dht(is_on) => (*is_on == network.dht, FINDING),
-        Setting::Lpd(is_on) => (*is_on == network.lpd, FINDING),
-        Setting::Pex(is_on) => (*is_on == network.pex, FINDING),
         Setting::RunsDoneScript(is_on) => (*is_on != session.done_script.is_empty(), SCRIPT),
         Setting::DoneScript(name) => (name.is_empty() || *name == session.done_script, SCRIPT),
         Setting::RequestQueue(requests) => (
@@ -204,10 +213,6 @@ fn check(setting: &Setting, session: &SessionView, local: u16) -> Result<(), Cal
     }
 }
 
-/// Which ways are chosen when the daemon is started.
-const FINDING: &str =
-    "to change how peers are found while the daemon runs (--find of hawser daemon)";
-
 const INCOMPLETE: &str = "a folder for unfinished downloads";
 
 /// What requests do not choose: a token lets one in to the torrents, not to programs of the host.
@@ -221,7 +226,7 @@ mod tests {
     use super::*;
 
     fn read(setting: Setting, session: &SessionView) -> Result<SessionChanges, CallError> {
-        SessionChanges::read(&[setting], session, 0)
+        SessionChanges::read(&[setting], session, &PeerAddresses::default())
     }
 
     #[test]
@@ -233,7 +238,12 @@ mod tests {
             Setting::DownLimit(7),
             Setting::UpLimited(true),
         ];
-        let read = SessionChanges::read(&settings, &SessionView::default(), 0).unwrap();
+        let read = SessionChanges::read(
+            &settings,
+            &SessionView::default(),
+            &PeerAddresses::default(),
+        )
+        .unwrap();
         let queue = read.queue;
         assert_eq!((queue.idle.value, queue.idle.holds), (Some(120), None));
         assert_eq!(
@@ -251,7 +261,7 @@ mod tests {
         let mut session = SessionView::default();
         session.network.tcp = true;
         let transports = |settings: &[Setting]| {
-            let read = SessionChanges::read(settings, &session, 0);
+            let read = SessionChanges::read(settings, &session, &PeerAddresses::default());
             read.map(|read| read.network.transports)
         };
         let list = |list: &[Transport]| Setting::Transports(list.to_vec());
@@ -281,11 +291,18 @@ mod tests {
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
         let mut session = SessionView::default();
         session.network.port = 7001;
-        let check = |setting| SessionChanges::read(&[setting], &session, 6881).is_ok();
+        let there = PeerAddresses {
+            tcp: Some(([127, 0, 0, 1], 6881).into()),
+            local: true,
+            ..PeerAddresses::default()
+        };
+        let check = |setting| SessionChanges::read(&[setting], &session, &there).is_ok();
         // The mapped port and the local one.
         assert!(check(Setting::Port(7001)) && check(Setting::Port(6881)));
         assert!(!check(Setting::Port(6882)));
+        // Only what is there is switched on.
         assert!(check(Setting::Dht(false)) && !check(Setting::Dht(true)));
+        assert!(check(Setting::Lpd(true)) && !check(Setting::Pex(true)));
         assert!(check(Setting::StalledMinutes(0)) && !check(Setting::StalledMinutes(5)));
     }
 

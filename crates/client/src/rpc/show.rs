@@ -350,6 +350,7 @@ pub(super) fn session(
         ..
     } = bounds.all;
     let schedule = alternative.schedule;
+    let addresses = bounds.all.network.ways_on(addresses);
     let count = |limit: Limit<usize>| Count {
         is_enabled: limit.holds,
         value: limit.value as u64,

@@ -178,6 +178,9 @@ mod tests {
             network: NetworkSettings {
                 encryption: Some(EncryptionPolicy::Require),
                 transports: Some(IpTransports::BOTH),
+                dht: Some(false),
+                local: None,
+                exchange: Some(true),
             },
             groups: [("slow".to_owned(), GroupLimits::default())].into(),
         }

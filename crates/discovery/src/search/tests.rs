@@ -124,3 +124,39 @@ async fn peers_of_the_own_network_are_given_also_to_a_seeder() {
     link.learn(true);
     assert!(link.local.is_none());
 }
+
+#[tokio::test]
+async fn a_search_follows_which_ways_are_on() {
+    let (router, at) = node();
+    let announcer = program(7011, at).await;
+    let off = AllowedWays {
+        dht: false,
+        local: false,
+    };
+    announcer.allow(off);
+    let mut announces = begin(&announcer, sought(Some(false), false));
+    assert!(announces.dht.is_none());
+    let seeker = program(7012, at).await;
+    let mut search = begin(&seeker, sought(None, true));
+    announcer.allow(AllowedWays::default());
+    // It follows while it is asked for peers.
+    let found = async {
+        tokio::select! {
+            found = search.found() => found,
+            () = async { loop { announces.found().await; } } => unreachable!(),
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, found).await.unwrap();
+    assert_eq!(found, (vec![peer(7011)], PeerSource::Dht));
+    assert!(announces.goes_beyond_trackers());
+    announcer.allow(off);
+    let follow = async {
+        loop {
+            announces.found().await;
+        }
+    };
+    // It follows at once.
+    let _ = tokio::time::timeout(Duration::from_millis(1), follow).await;
+    assert!(announces.dht.is_none());
+    drop(router);
+}

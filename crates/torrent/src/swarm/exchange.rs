@@ -47,6 +47,11 @@ impl Exchanges {
         self.0.remove(&conn);
     }
 
+    /// No peer takes messages any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The messages that are due. `peers` are the connections with the addresses at which their peers
     /// accept others.
     pub fn due(

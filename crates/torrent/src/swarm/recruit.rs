@@ -201,7 +201,9 @@ impl<T: Transport> Swarm<T> {
 
     /// Whether peers are told of each other. Those of a private torrent are not (BEP 27).
     pub(super) fn exchanges_peers(&self) -> bool {
-        self.ending.exchanges_peers && !self.metainfo.private
+        self.ending.exchanges_peers
+            && !self.metainfo.private
+            && self.net.transport.exchanges_peers()
     }
 
     /// Tells a peer the port of the node of the DHT that it can ask (BEP 5).
@@ -223,6 +225,11 @@ impl<T: Transport> Swarm<T> {
 
     /// Sends the messages that are due.
     pub(super) fn exchange(&mut self, now: Instant) {
+        if !self.exchanges_peers() {
+            // It was switched off.
+            self.conns.exchanges.clear();
+            return;
+        }
         let open = &self.conns.open;
         let peers = || {
             let peers = open.iter();

@@ -4,6 +4,7 @@ use hawser_torrent::Network;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::addresses::PeerAddresses;
 use crate::network::NetworkSettings;
 
 /// How peers are reached.
@@ -15,11 +16,21 @@ pub struct NetworkState {
     pub encryption: Option<String>,
     /// Over what IP peers are reached, and connect: `tcp`, `utp` or `tcp,utp`.
     pub transport: String,
+    /// Whether the DHT is searched.
+    pub dht: bool,
+    /// Whether peers are looked for on the own network.
+    pub local: bool,
+    /// Whether peers name others.
+    pub pex: bool,
 }
 
-impl From<&Network> for NetworkState {
-    fn from(network: &Network) -> Self {
+impl NetworkState {
+    /// With these sockets, and these ways to find peers, that are on.
+    pub(crate) fn of(network: &Network, on: &PeerAddresses) -> Self {
         Self {
+            dht: on.dht,
+            local: on.local,
+            pex: on.exchange,
             encryption: network.encryption().map(|policy| policy.to_string()),
             transport: network.transports().to_string(),
         }
@@ -37,20 +48,36 @@ pub struct NetworkChange {
     /// Over what IP peers are reached, and connect: `tcp`, `utp` or `tcp,utp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
+    /// Whether the DHT is searched. Only what the daemon was started with can be switched on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dht: Option<bool>,
+    /// Whether peers are looked for on the own network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<bool>,
+    /// Whether peers name others, over connections that begin from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pex: Option<bool>,
 }
 
 impl NetworkChange {
     /// Reads the change.
     ///
     /// # Errors
-    /// What is wrong with a value.
-    pub(crate) fn read(&self) -> Result<NetworkSettings, String> {
+    /// What is wrong with a value, or that a way to find peers is not there.
+    pub(crate) fn read(&self, there: &PeerAddresses) -> Result<NetworkSettings, String> {
         let encryption = self.encryption.as_ref().map(|text| text.parse());
         let transports = self.transport.as_ref().map(|text| text.parse());
-        Ok(NetworkSettings {
+        let settings = NetworkSettings {
             encryption: encryption.transpose().map_err(text)?,
             transports: transports.transpose().map_err(text)?,
-        })
+            dht: self.dht,
+            local: self.local,
+            exchange: self.pex,
+        };
+        settings.check_ways(there).map_err(|what| {
+            format!("{what}: the daemon was started without: start it with --find ...,{what}")
+        })?;
+        Ok(settings)
     }
 }
 

@@ -47,7 +47,7 @@ fn session_fields() -> Vec<(&'static str, Value, Effect)> {
         ("idle-seeding-limit-enabled", json!(true), Works),
         ("incomplete-dir", json!("/x"), OneValue),
         ("incomplete-dir-enabled", json!(true), OneValue),
-        ("lpd-enabled", json!(true), OneValue),
+        ("lpd-enabled", json!(false), Works),
         ("peer-limit-global", json!(7), Works),
         ("peer-limit-per-torrent", json!(7), Works),
         ("peer-port", json!(7), OneValue),
@@ -208,6 +208,23 @@ async fn each_setting_of_a_torrent_works_or_is_refused() {
     // Transmission ignores it, too, though its description has it.
     rpc.works("torrent-set", json!({"ids": [1], "location": "/x"}))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ways_to_find_peers_are_switched_by_the_api() {
+    let rpc = Rpc::start().await;
+    let switch = async |way: &str, is_on: bool| {
+        let change = json!({"network": {way: is_on}});
+        let (status, about) = rpc.api.json("PATCH /api/v1/daemon", &change).await;
+        (status, about["network"][way].clone())
+    };
+    for is_on in [false, true] {
+        assert_eq!(switch("local", is_on).await, (200, json!(is_on)));
+        let all = rpc.api.client.bounds().await.unwrap().all;
+        assert_eq!(all.network.local, Some(is_on));
+    }
+    assert_eq!(switch("dht", false).await, (200, json!(false)));
+    assert_eq!(switch("dht", true).await.0, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
