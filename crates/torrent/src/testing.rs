@@ -167,6 +167,7 @@ impl Net {
             addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(incoming)),
             dht: None,
+            exchanges_peers: true,
         }
     }
 
@@ -177,6 +178,7 @@ impl Net {
             addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(mpsc::unbounded_channel().1)),
             dht: None,
+            exchanges_peers: true,
         }
     }
 
@@ -336,6 +338,8 @@ pub struct Host {
     pub addr: ScionAddr,
     incoming: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Pipe>>>,
     pub dht: Option<DhtContacts>,
+    /// Whether peers are told of each other.
+    pub exchanges_peers: bool,
 }
 
 impl Host {
@@ -347,6 +351,10 @@ impl Host {
 
 impl Transport for Host {
     type Path = TestPath;
+
+    fn exchanges_peers(&self) -> bool {
+        self.exchanges_peers
+    }
 
     fn offers(&self, peer: PeerAddr) -> Offers<TestPath> {
         let peer = scion(peer);

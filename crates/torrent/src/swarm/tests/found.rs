@@ -103,12 +103,22 @@ async fn without_exchange_leechers_of_one_seeder_do_not_find_each_other() {
     assert!(!leechers_meet_with(false, options).await);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn leechers_of_one_seeder_do_not_find_each_other_while_exchange_is_off() {
+    assert!(!leechers_meet_over(false, finding(), false).await);
+}
+
 /// Two leechers that know the seeder alone. Returns whether either dialed the other.
 async fn leechers_meet(private: bool) -> bool {
     leechers_meet_with(private, finding()).await
 }
 
 async fn leechers_meet_with(private: bool, leechers: DownloadOptions) -> bool {
+    leechers_meet_over(private, leechers, true).await
+}
+
+/// The same over a network of the leechers that exchanges peers or not.
+async fn leechers_meet_over(private: bool, leechers: DownloadOptions, exchanges: bool) -> bool {
     let net = Net::default();
     let mut stage = Stage::one_file(2_000_000, 65536);
     stage.metainfo.private = private;
@@ -126,7 +136,8 @@ async fn leechers_meet_with(private: bool, leechers: DownloadOptions) -> bool {
     net.path(3, FAST);
     let start = |n: u16| {
         let dir = stage.dir.path().join(format!("get{n}"));
-        let (host, peers) = (net.host(n), vec![addr(1)]);
+        let (mut host, peers) = (net.host(n), vec![addr(1)]);
+        host.exchanges_peers = exchanges;
         Download::over(host, stage.metainfo.clone(), dir, peers, leechers.clone())
     };
     let (one, two) = tokio::join!(finish(start(2)), finish(start(3)));
