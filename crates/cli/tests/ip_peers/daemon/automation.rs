@@ -185,6 +185,11 @@ fn a_file_has_a_name_of_its_own_until_it_is_complete() {
     object(&files, &["move", "data", &files.name("elsewhere")]);
     wait_for(&files.path("elsewhere/data.part"));
     assert!(!files.path("downloads/data.part").exists());
+    // The file is there before the daemon has noted the end of the move.
+    while object(&files, &["list"])["torrents"][0]["status"] != "stopped" {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
     object(&files, &["start", "data"]);
     relay.allowed.store(u64::MAX, Ordering::SeqCst);
     object(&files, &["wait", "data"]);
