@@ -1,14 +1,17 @@
 //! Prints how a transfer starts on a link of its own, on virtual time: round trips until it fills the
 //! link, and what is lost on the way.
 //!
-//! `cargo run --release -p hawser-congestion --example starts [-- SEEDS [bulk|quic...]]`
+//! `cargo run --release -p hawser-congestion --example starts [-- SEEDS [WORD...]]`
 //!
-//! Each figure is a median over the seeds: the round trips from the first packet until a round trip
-//! begins in which 90 % of what the link carries is acknowledged, and the part of the packets that is
-//! lost until two round trips after that one, less what is lost at random, in percent. `-`: not within
-//! 4 seconds and 20 round trips. `late`: no loss, and acknowledgements in lumps, as a busy machine sends
-//! them. The last column is the part of the link that is used in the 20 round
-//! trips (at least 2 seconds) after the 90 %.
+//! A cell has three pairs of figures, each the median over the seeds and the worst of them: the round trips
+//! from the first packet until a round trip begins in which 90 % of what the link carries is acknowledged;
+//! the part of the packets that is lost until two round trips after that one, less what is lost at random,
+//! in percent; and the part of the link that is used in the 20 round trips (at least 2 seconds) after the
+//! 90 %, in percent. `-`: not within 4 seconds and 20 round trips. `late`: no loss, and acknowledgements in
+//! lumps, as a busy machine sends them.
+//!
+//! Words choose what runs: `bulk` and `quic` protocols, `nothing`, `rate`, `tenth` and `tenfold` what is
+//! announced, `loss`, `late` and `neither` rows.
 #![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
 
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -113,9 +116,35 @@ fn start(protocol: Protocol, link: Link, announced: Option<f64>, seed: u64) -> S
     }
 }
 
-fn median(mut figures: Vec<f64>) -> f64 {
+/// The median of figures, the best of them first, and the worst.
+fn spread(figures: impl Iterator<Item = f64>, is_more_better: bool) -> [f64; 2] {
+    let mut figures: Vec<_> = figures.collect();
     figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+    if is_more_better {
+        figures.reverse();
+    }
+    [figures[figures.len() / 2], figures[figures.len() - 1]]
+}
+
+/// A cell of the table.
+fn cell(starts: &[Start]) -> String {
+    let rounds = spread(starts.iter().map(|one| one.rounds), false);
+    let rounds = rounds.map(|rounds| match rounds.is_finite() {
+        true => format!("{rounds:.1}"),
+        false => "-".into(),
+    });
+    let lost = spread(starts.iter().map(|one| 100.0 * one.lost), false);
+    let used = spread(starts.iter().map(|one| 100.0 * one.used), true);
+    format!(
+        "{}/{} {:.1}/{:.1} {:.0}/{:.0}",
+        rounds[0], rounds[1], lost[0], lost[1], used[0], used[1]
+    )
+}
+
+/// Whether one of these words is among those that were named, or none of them is.
+fn is_named(named: &[String], word: &str, among: &[&str]) -> bool {
+    let has = |word: &str| named.iter().any(|one| one == word);
+    has(word) || !among.iter().any(|word| has(word))
 }
 
 fn main() {
@@ -124,17 +153,22 @@ fn main() {
     let named: Vec<String> = arguments.collect();
     let hints = [
         ("nothing", None),
-        ("its rate", Some(1.0)),
-        ("a tenth", Some(0.1)),
+        ("rate", Some(1.0)),
+        ("tenth", Some(0.1)),
         ("tenfold", Some(10.0)),
     ];
+    let words = hints.map(|(hint, _)| hint);
+    let hints: Vec<_> = hints
+        .into_iter()
+        .filter(|(hint, _)| is_named(&named, hint, &words))
+        .collect();
     for protocol in [Protocol::Bulk, Protocol::Quic] {
-        if !named.is_empty() && !named.iter().any(|name| name == protocol.name()) {
+        if !is_named(&named, protocol.name(), &["bulk", "quic"]) {
             continue;
         }
         println!("\n{}: round trips, % lost, % used after", protocol.name());
         print!("{:>7} {:>7} {:>7} {:>6}", "Mbit/s", "rtt", "queue", "loss");
-        hints.iter().for_each(|(hint, _)| print!("{hint:>20}"));
+        hints.iter().for_each(|(hint, _)| print!("{hint:>28}"));
         println!();
         for (rtt, mbit) in [20, 194]
             .map(|rtt| [20, 100, 1000].map(|mbit| (rtt, mbit)))
@@ -146,6 +180,14 @@ fn main() {
                 .into_iter()
                 .chain([(5, 0.0, true), (100, 0.0, true)])
             {
+                let row = match (late, loss > 0.0) {
+                    (true, _) => "late",
+                    (false, true) => "loss",
+                    (false, false) => "neither",
+                };
+                if !is_named(&named, row, &["late", "loss", "neither"]) {
+                    continue;
+                }
                 let link = Link {
                     rate: f64::from(mbit) * MEGABIT,
                     rtt: rtt * MS,
@@ -162,20 +204,12 @@ fn main() {
                     false => (loss * 100.0).to_string(),
                 };
                 print!("{mbit:>7} {rtt:>7} {queue:>7} {mark:>6}");
-                for (_, hint) in hints {
+                for (_, hint) in &hints {
                     let hint = hint.map(|factor: f64| factor * link.rate);
                     let starts: Vec<_> = (0..seeds)
                         .map(|seed| start(protocol, link, hint, seed))
                         .collect();
-                    let figure = |of: fn(&Start) -> f64| median(starts.iter().map(of).collect());
-                    let rounds = figure(|one| one.rounds);
-                    let rounds = match rounds.is_finite() {
-                        true => format!("{rounds:.1}"),
-                        false => "-".into(),
-                    };
-                    let lost = 100.0 * figure(|one| one.lost);
-                    let used = 100.0 * figure(|one| one.used);
-                    print!("{:>20}", format!("{rounds} {lost:.1} {used:.0}"));
+                    print!("{:>28}", cell(&starts));
                 }
                 println!();
             }

@@ -4,6 +4,7 @@ mod cubic;
 mod far;
 mod link;
 mod rate_controls;
+mod starts;
 
 use std::time::{Duration, Instant};
 

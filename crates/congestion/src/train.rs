@@ -2,8 +2,9 @@
 //!
 //! A train is sent at one rate for a small part of a round trip, and nothing after it until it is judged.
 //! If it is acknowledged more slowly than it was sent, the rate at which it arrives is what the path
-//! carries. Else the next one is three times as large and as fast, so that the queue of the link that slows
-//! it down holds what is too much of it.
+//! carries. Losses show that only in a train that has become late, too, or that has lost a large part: others
+//! are chance. Else the next one is three times as large and as fast, so that the queue of the link that
+//! slows it down holds what is too much of it.
 //!
 //! Where acknowledgements come in lumps, as those of a busy machine do, a train is over before two of them
 //! show a rate: it is sent again, three times as long and no faster. What arrives after a train is complete
@@ -41,6 +42,9 @@ const REACHED: f64 = 0.4;
 /// host that is busy does not look like a slow path.
 const SLOWED: f64 = 0.85;
 const MIN_LATE: Duration = Duration::from_micros(500);
+/// The part of a train that is lost where a link drops what is too much without a queue. A train that is
+/// three times as fast as the link loses two thirds.
+const POLICED: f64 = 0.25;
 /// Packets that have to arrive after the first acknowledgement until the rate is known.
 const MIN_PACKETS: u64 = 4;
 /// The part of the rate that is relied on.
@@ -157,7 +161,13 @@ impl Train {
         });
         let previous = std::mem::replace(&mut acks.last, ack);
         self.acks = Some(acks);
-        let many = is_too_much(lost, ack.passed, seen.packet);
+        let shown = self.shown(&acks.first, &ack, seen.packet);
+        // Losses at random do not make a train late. A policer drops without a queue.
+        let is_late = shown.is_some_and(|shown| shown.late >= MIN_LATE);
+        let many = match is_late {
+            true => is_too_much(lost, ack.passed, seen.packet),
+            false => lost as f64 > POLICED * ack.passed as f64,
+        };
         if (ack.passed as f64) < JUDGED * self.bytes as f64 {
             // Packets that were sent after its first acknowledgement: more of it will not arrive.
             return match seen.prior >= acks.first.delivered {
@@ -173,7 +183,7 @@ impl Train {
             true => None,
             false => self.shown(&acks.first, &ack, seen.packet),
         };
-        match (exact, self.shown(&acks.first, &ack, seen.packet)) {
+        match (exact, shown) {
             (Some(shown), _) if many || shown.is_slowed => {
                 Verdict::Carries(SHOWN * shown.rate.min(self.rate))
             }
@@ -197,6 +207,7 @@ impl Train {
         let is_late = late >= MIN_LATE && late >= took.mul_f64(1.0 - SLOWED);
         Some(Shown {
             rate,
+            late,
             is_slowed: is_late && rate < SLOWED * self.rate,
         })
     }
@@ -230,6 +241,8 @@ impl Train {
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     rate: f64,
+    /// By how much longer the round trip has become.
+    late: Duration,
     is_slowed: bool,
 }
 

@@ -13,8 +13,9 @@ struct Link {
     rtt: Duration,
     /// The interval of acknowledgements.
     acks: Duration,
-    /// One packet is lost of this many.
-    lost: Option<u64>,
+    /// The part of the packets that is lost at random, and what determines which.
+    loss: f64,
+    seed: u64,
 }
 
 impl Link {
@@ -42,10 +43,11 @@ impl Link {
         let mut free = start;
         // When packets have arrived, and were sent.
         let mut arrived = Vec::new();
+        let mut random = fastrand::Rng::with_seed(self.seed ^ train.bytes());
         for at in 0..train.bytes().div_ceil(PACKET) {
             let sent = start + seconds((at * PACKET) as f64 / train.rate());
             free = free.max(sent) + seconds(PACKET as f64 / self.rate);
-            let is_lost = self.lost.is_some_and(|every| at % every == every - 1);
+            let is_lost = random.f64() < self.loss;
             arrived.push((free, sent, is_lost));
         }
         seen.prior = seen.delivered;
@@ -90,7 +92,8 @@ fn link(mbit: f64, rtt: u64, acks: u64) -> Link {
         rate: mbit * 125e3,
         rtt: Duration::from_millis(rtt),
         acks: Duration::from_micros(acks),
-        lost: None,
+        loss: 0.0,
+        seed: 0,
     }
 }
 
@@ -99,22 +102,60 @@ fn trains_become_faster_until_one_is_slowed_down() {
     for mbit in [20.0, 100.0, 1000.0] {
         for rtt in [20, 194] {
             for acks in [100, 1000] {
-                for lost in [None, Some(100)] {
-                    let link = Link {
-                        lost,
-                        ..link(mbit, rtt, acks)
-                    };
-                    let (verdict, trains) = link.find();
-                    let Verdict::Carries(rate) = verdict else {
-                        panic!("{mbit} {rtt} {acks} {lost:?}: {verdict:?} {trains:?}");
-                    };
-                    let part = rate / link.rate;
-                    assert!((0.8..1.01).contains(&part), "{mbit} {rtt} {acks}: {part}");
-                    assert!(trains.len() <= 5, "{mbit} {rtt} {acks}: {trains:?}");
-                }
+                let (verdict, trains) = link(mbit, rtt, acks).find();
+                let Verdict::Carries(rate) = verdict else {
+                    panic!("{mbit} {rtt} {acks}: {verdict:?} {trains:?}");
+                };
+                let part = rate / (mbit * 125e3);
+                assert!((0.8..1.01).contains(&part), "{mbit} {rtt} {acks}: {part}");
+                assert!(trains.len() <= 5, "{mbit} {rtt} {acks}: {trains:?}");
             }
         }
     }
+}
+
+#[test]
+fn losses_by_chance_do_not_slow_a_train_down() {
+    for (mbit, rtt) in [(100.0, 194), (1000.0, 20), (1000.0, 194)] {
+        for seed in 0..200 {
+            let link = Link {
+                loss: 0.01,
+                seed,
+                ..link(mbit, rtt, 1000)
+            };
+            let (verdict, trains) = link.find();
+            let Verdict::Carries(rate) = verdict else {
+                panic!("{mbit} {rtt} {seed}: {verdict:?} {trains:?}");
+            };
+            let part = rate / link.rate;
+            assert!((0.75..1.01).contains(&part), "{mbit} {rtt} {seed}: {part}");
+        }
+    }
+}
+
+#[test]
+fn a_link_without_a_queue_is_known_by_what_it_drops() {
+    let mut seen = link(100.0, 194, 100).seen();
+    let mut train = Train::first(&seen).unwrap();
+    // Every other packet is dropped, and none is late.
+    let packets = train.bytes() / PACKET;
+    let step = Duration::from_secs_f64(2.0 * PACKET as f64 / train.rate());
+    seen.prior = seen.delivered;
+    let mut verdict = Verdict::Waits;
+    for _ in 0..packets / 2 {
+        seen.now += step;
+        seen.delivered += PACKET;
+        seen.lost += PACKET;
+        verdict = train.acked(&seen);
+        if verdict != Verdict::Waits {
+            break;
+        }
+    }
+    let Verdict::Carries(rate) = verdict else {
+        panic!("{verdict:?}");
+    };
+    let part = rate / train.rate();
+    assert!((0.4..0.55).contains(&part), "{part}");
 }
 
 #[test]
