@@ -239,6 +239,15 @@ impl Bbr {
         }
     }
 
+    /// Raises the window to `window` bytes in Startup, for a train. What one of them brings says nothing about
+    /// the growth of the bandwidth.
+    pub(crate) fn train(&mut self, window: u64) {
+        if self.state == BbrState::Startup {
+            self.full.reset();
+        }
+        self.grow(window);
+    }
+
     /// Lowers the window to `window` bytes, for the end of a train.
     pub(crate) fn hold(&mut self, window: u64) {
         self.sending.window = self.sending.window.min(window.max(self.least()));

@@ -79,10 +79,8 @@ impl Cubic {
 
     /// Raises the window to `window` bytes in slow start.
     pub(crate) fn grow(&mut self, window: u64) {
-        let (expected, rtt) = (self.expected, self.rounds.min);
-        if let (true, Some(expected), Some(rtt)) = (self.is_starting(), expected, rtt) {
-            let most = expected * rtt.as_secs_f64();
-            self.window = self.window.max(most.min(window as f64));
+        if self.is_starting() {
+            self.window = self.window.max(window as f64);
         }
     }
 

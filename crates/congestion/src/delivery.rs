@@ -37,6 +37,8 @@ pub(crate) struct Delivery {
     round_end: u64,
     /// The newest packet of the present acknowledgement, and its bytes altogether.
     newest: Option<Packet>,
+    /// When the oldest packet of the present acknowledgement was sent.
+    oldest: Option<Instant>,
     acked: u64,
 }
 
@@ -60,6 +62,8 @@ pub(crate) struct Sample {
     pub(crate) rate: Option<f64>,
     /// The round-trip time of the newest packet.
     pub(crate) rtt: Duration,
+    /// The time within which its packets were sent.
+    pub(crate) spread: Duration,
     /// Bytes that this acknowledgement covers first.
     pub(crate) acked: u64,
     /// Bytes delivered since the newest packet was sent, and before that.
@@ -167,9 +171,11 @@ impl Delivery {
         self.delivered_at = Some(now);
         self.acked += bytes;
         self.in_flight = self.in_flight.saturating_sub(bytes);
-        if let Some(packet) = self.take(number, Some(sent))
-            && self.newest.is_none_or(|newest| packet.sent >= newest.sent)
-        {
+        let Some(packet) = self.take(number, Some(sent)) else {
+            return;
+        };
+        self.oldest = Some(self.oldest.map_or(sent, |oldest| oldest.min(sent)));
+        if self.newest.is_none_or(|newest| packet.sent >= newest.sent) {
             self.newest = Some(packet);
         }
     }
@@ -192,6 +198,7 @@ impl Delivery {
         }
         let acked = std::mem::take(&mut self.acked);
         let newest = self.newest.take()?;
+        let oldest = self.oldest.take().unwrap_or(newest.sent);
         self.first_sent = Some(newest.sent);
         if newest.delivered >= self.round_end {
             self.round_end = self.delivered;
@@ -205,6 +212,7 @@ impl Delivery {
         Some(Sample {
             rate: long.then(|| delivered as f64 / interval.as_secs_f64()),
             rtt: now.saturating_duration_since(newest.sent),
+            spread: newest.sent.saturating_duration_since(oldest),
             acked,
             delivered,
             prior: newest.delivered,

@@ -24,15 +24,18 @@
 //! - A queue that grows after the jump is a reason to retreat, too, but to nine tenths of what the path
 //!   has carried: it is full. After a train others fill it, and seven tenths are left; BBR finds out in
 //!   Startup, as if nothing had been shown, how much it may have in flight beside them.
+//! - A packet may have waited for an acknowledgement, where they come in lumps: it waits in a queue only if
+//!   its round trip is longer by more than that.
 //! - In Validating the window grows by twice as much as in slow start, since packets are paced for the
 //!   hint: acknowledgements that come in few batches would leave a part of the link idle.
 
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use super::announced::Hint;
-use super::round::grown;
-use super::seen::{Seen, is_too_much};
+use super::seen::{LUMP, Seen, is_too_much};
 use super::train::{Train, Verdict};
 
 /// The part of the hint to which a sender jumps (the draft's 3.2: at most half).
@@ -43,6 +46,8 @@ const AFTER_LOSSES: f64 = 0.5;
 const WITH_QUEUE: f64 = 0.9;
 /// The part that is left with a queue where only a train has shown what the path carries: others fill it.
 const AMONG_OTHERS: f64 = 0.7;
+/// The part of a round trip by which acknowledgements may come late without being a sign of a queue.
+const MAX_LUMP: u32 = 2;
 /// Longest jump, in bytes: half of the largest window that receivers here give.
 const MAX_JUMP: f64 = (128u64 << 20) as f64;
 /// To how many times the hint the window grows early: acknowledgements that come in batches leave a part
@@ -60,9 +65,15 @@ pub(crate) struct Resume {
     delivered: u64,
     lost: u64,
     in_flight: u64,
+    /// The longest time within which packets were sent that one acknowledgement covered, within bounds.
+    lump: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a sender has one of them, and only while it starts"
+)]
 enum Phase {
     Reconnaissance,
     /// A train is on its way, which shows what may be hinted at.
@@ -96,8 +107,8 @@ pub(crate) enum Order {
     Jump(u64),
     /// Lower the window to this many bytes, which are used.
     Settle(u64),
-    /// Raise the window to this many bytes.
-    Grow(u64),
+    /// Raise the window to this many bytes; without a control of the queue, to that many at most.
+    Grow(u64, u64),
     /// The start is over: lower the window to this many bytes.
     Retreat(u64),
     /// All packets of the jump are acknowledged or lost: the window may grow to this many bytes at once,
@@ -115,6 +126,7 @@ impl Resume {
             delivered: 0,
             lost: 0,
             in_flight: 0,
+            lump: Duration::ZERO,
         }
     }
 
@@ -164,6 +176,16 @@ impl Resume {
 
     /// Handles an acknowledgement.
     pub(crate) fn acked(&mut self, seen: &Seen) -> Option<Order> {
+        if self.phase == Phase::Normal {
+            return None;
+        }
+        if seen.spread >= LUMP {
+            self.lump = self.lump.max(seen.spread).min(seen.min_rtt / MAX_LUMP);
+        }
+        let seen = &Seen {
+            lump: self.lump,
+            ..*seen
+        };
         if let Phase::Unvalidated | Phase::Validating { .. } = self.phase
             && !self.are_losses_of_train()
             && let Some(kept) = self.kept(seen)
@@ -273,9 +295,11 @@ impl Resume {
     /// Each packet of the jump that arrives lets two more be sent than the start would, up to what the
     /// hint says. They are paced, so that this makes up for acknowledgements that come in few batches.
     fn grow(&self, seen: &Seen) -> Option<Order> {
-        let most = (GROW * self.hint?.holds(seen.min_rtt)).min(2.0 * MAX_JUMP) as u64;
+        // Packets wait for half of a lump until they are acknowledged.
+        let holds = self.hint?.holds(seen.min_rtt + seen.lump / 2);
+        let most = (GROW * holds).min(2.0 * MAX_JUMP) as u64;
         let window = most.min(seen.window.saturating_add(2 * seen.acked));
-        (window > seen.window).then_some(Order::Grow(window))
+        (window > seen.window).then_some(Order::Grow(window, holds as u64))
     }
 
     /// The part that is left of what the path has carried, if what is sent is more than it carries.
@@ -285,7 +309,7 @@ impl Resume {
             return Some(AFTER_LOSSES);
         }
         // Acknowledgements of the few packets before the jump may have waited for company.
-        let waits = seen.prior >= self.delivered && grown(seen.min_rtt, seen.rtt);
+        let waits = seen.prior >= self.delivered && seen.has_queue();
         waits.then_some(match self.is_learned {
             true => AMONG_OTHERS,
             false => WITH_QUEUE,

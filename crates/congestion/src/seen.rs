@@ -3,6 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::bbr::tolerated;
+use super::round::grown;
+
+/// Acknowledgements come in lumps if they cover what was sent in this time.
+pub(crate) const LUMP: Duration = Duration::from_millis(4);
 
 /// What an acknowledgement shows.
 #[derive(Debug, Clone, Copy)]
@@ -19,11 +23,23 @@ pub(crate) struct Seen {
     /// The round-trip time of its newest packet, and the shortest.
     pub(crate) rtt: Duration,
     pub(crate) min_rtt: Duration,
+    /// The time within which its packets were sent, and the longest of all so far where acknowledgements come
+    /// in lumps.
+    pub(crate) spread: Duration,
+    pub(crate) lump: Duration,
     /// The window, and a full packet, in bytes.
     pub(crate) window: u64,
     pub(crate) packet: u64,
     /// The application has less to send than the window allows.
     pub(crate) app_limited: bool,
+}
+
+impl Seen {
+    /// Whether a queue has grown. A packet may have waited for an acknowledgement, too, where they come in
+    /// lumps.
+    pub(crate) fn has_queue(&self) -> bool {
+        grown(self.min_rtt + self.lump, self.rtt)
+    }
 }
 
 /// Whether more is lost of so many bytes than is tolerated, in packets of this size.

@@ -6,27 +6,39 @@
 //! are chance. Else the next one is three times as large and as fast, so that the queue of the link that
 //! slows it down holds what is too much of it.
 //!
-//! Where acknowledgements come in lumps, as those of a busy machine do, a train is over before two of them
-//! show a rate: it is sent again, three times as long and no faster. What arrives after a train is complete
-//! may have waited, and is no measure.
+//! Where acknowledgements come in lumps, as those of a busy machine do, a train lasts a little longer than a
+//! lump, and the next one is only twice as large and as fast. Once a lump covers less than a whole train it
+//! shows the rate (see [`lumps`]). If that is not clear, the next train exceeds this one by less. Where a lump
+//! takes more than half of a round trip, trains show nothing. What arrives after a train is complete may have
+//! waited, and is no measure.
 
+mod lumps;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, Instant};
 
-use super::round::grown;
-use super::seen::{Seen, is_too_much};
+use self::lumps::Lumps;
+use super::seen::{LUMP, Seen, is_too_much};
 
 /// How long a train lasts: a part of the round trip, and at least this time, so that acknowledgements a
 /// millisecond apart show its rate.
 const PART: u32 = 32;
 const MIN: Duration = Duration::from_millis(2);
-/// The longest part of a round trip that a train lasts, where acknowledgements come in lumps.
+/// The longest part of a round trip that a train lasts: one that is sent again, and one that outlasts a
+/// lump, by this factor.
 const MAX_PART: u32 = 3;
+const MAX_PART_LUMP: u32 = 2;
+const LONGER: f64 = 1.1;
+/// Acknowledgements are few up to this number.
+const FEW: u32 = 3;
+/// The part of its rate below which lumps may have slowed a train down, and by what the next one exceeds it
+/// then.
+const SURE: f64 = 0.97;
+const CAREFUL: f64 = 1.4;
 /// By what a train exceeds the one before; a longer one would overflow a queue.
-const FASTER: u64 = 3;
-const FASTER_LONG: u64 = 2;
+const FASTER: f64 = 3.0;
+const FASTER_LONG: f64 = 2.0;
 /// Over a shorter path trains show how busy the hosts are, and doubling is quick enough.
 const MIN_RTT: Duration = Duration::from_millis(10);
 /// The largest window, in packets, that a first train follows: more than that has grown by what the
@@ -56,9 +68,11 @@ pub(crate) struct Train {
     /// Bytes per second, and bytes.
     rate: f64,
     bytes: u64,
-    /// Bytes delivered and lost when it began.
+    /// When it began, with the bytes delivered and lost so far, and those ahead of it.
+    began: Instant,
     delivered: u64,
     lost: u64,
+    ahead: u64,
     acks: Option<Acks>,
 }
 
@@ -67,6 +81,7 @@ pub(crate) struct Train {
 struct Acks {
     /// Bytes delivered before the first.
     before: u64,
+    lumps: Lumps,
     first: Ack,
     last: Ack,
 }
@@ -83,6 +98,10 @@ struct Ack {
 
 /// What a train has shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a sender has one of them, and only while it starts"
+)]
 pub(crate) enum Verdict {
     /// Nothing yet: no more is sent.
     Waits,
@@ -98,17 +117,16 @@ pub(crate) enum Verdict {
 impl Train {
     /// The first train, after what `seen` shows of the first flight. `None` where it would show nothing.
     pub(crate) fn first(seen: &Seen) -> Option<Self> {
-        if seen.min_rtt < MIN_RTT
-            || seen.window > MAX_FIRST * seen.packet
-            || grown(seen.min_rtt, seen.rtt)
-        {
+        if seen.min_rtt < MIN_RTT || seen.window > MAX_FIRST * seen.packet || seen.has_queue() {
             return None;
         }
         let lasts = lasts(seen.min_rtt).as_secs_f64();
         // Over a short path it lasts longer than that part of the round trip.
         let part = (seen.min_rtt / PART).as_secs_f64() / lasts;
-        let bytes = (FASTER as f64 * part * seen.window as f64) as u64;
+        let bytes = (FASTER * part * seen.window as f64) as u64;
         let bytes = bytes.max(seen.window);
+        // Where lumps are known to come, it outlasts one.
+        let lasts = lasts.max(LONGER * seen.lump.as_secs_f64());
         Some(Self::new(seen, bytes as f64 / lasts, bytes))
     }
 
@@ -116,8 +134,10 @@ impl Train {
         Self {
             rate,
             bytes,
+            began: seen.now,
             delivered: seen.delivered,
             lost: seen.lost,
+            ahead: seen.in_flight,
             acks: None,
         }
     }
@@ -141,7 +161,7 @@ impl Train {
     pub(crate) fn acked(&mut self, seen: &Seen) -> Verdict {
         let before = match self.acks {
             Some(acks) => acks.before,
-            None if grown(seen.min_rtt, seen.rtt) => return Verdict::Nothing,
+            None if seen.has_queue() => return Verdict::Nothing,
             None => seen.delivered.saturating_sub(seen.acked),
         };
         if seen.app_limited {
@@ -154,11 +174,18 @@ impl Train {
             delivered: seen.delivered,
             passed: seen.delivered - before + lost,
         };
-        let mut acks = self.acks.unwrap_or(Acks {
+        let mut acks = self.acks.unwrap_or_else(|| Acks {
             before,
+            lumps: self.first_lump(seen),
             first: ack,
             last: ack,
         });
+        // It is of packets that were sent after its first acknowledgement: more of it will not arrive.
+        let is_later = self.acks.is_some() && seen.prior >= acks.first.delivered;
+        if self.acks.is_some() && !is_later {
+            let gap = seen.now.saturating_duration_since(acks.last.at);
+            acks.lumps.add(seen.delivered - acks.last.delivered, gap);
+        }
         let previous = std::mem::replace(&mut acks.last, ack);
         self.acks = Some(acks);
         let shown = self.shown(&acks.first, &ack, seen.packet);
@@ -168,17 +195,29 @@ impl Train {
             true => is_too_much(lost, ack.passed, seen.packet),
             false => lost as f64 > POLICED * ack.passed as f64,
         };
-        if (ack.passed as f64) < JUDGED * self.bytes as f64 {
-            // Packets that were sent after its first acknowledgement: more of it will not arrive.
-            return match seen.prior >= acks.first.delivered {
-                true => Verdict::Nothing,
-                false => Verdict::Waits,
-            };
+        let is_whole = ack.passed + 2 * seen.packet > self.bytes;
+        let is_first = acks.lumps.count() == 1;
+        let is_early = (ack.passed as f64) < JUDGED * self.bytes as f64;
+        if !is_later && (is_early || is_first && !is_whole) {
+            return Verdict::Waits;
+        }
+        let lost = Losses {
+            bytes: lost,
+            part: lost as f64 / ack.passed.max(1) as f64,
+        };
+        // Elsewhere these are the last of a train that more acknowledgements would show.
+        if acks.lumps.count() <= FEW
+            && (seen.lump >= LUMP || lost.bytes > 0)
+            && let Some(verdict) = self.in_lumps(seen, &acks.lumps, &lost, is_later)
+        {
+            return verdict;
+        }
+        if is_early {
+            return Verdict::Nothing;
         }
         // What covers the rest of it may have waited after that had arrived.
-        let has_waited = ack.passed + 2 * seen.packet > self.bytes;
         let is_enough = previous.passed as f64 >= REACHED * self.bytes as f64;
-        let exact = match has_waited {
+        let exact = match is_whole {
             true if is_enough => self.shown(&acks.first, &previous, seen.packet),
             true => None,
             false => self.shown(&acks.first, &ack, seen.packet),
@@ -187,10 +226,10 @@ impl Train {
             (Some(shown), _) if many || shown.is_slowed => {
                 Verdict::Carries(SHOWN * shown.rate.min(self.rate))
             }
-            (Some(_), _) => self.faster(seen),
+            (Some(shown), _) => self.faster(seen, shown.rate),
             (None, _) if many => Verdict::Nothing,
             // Not even what has waited was late.
-            (None, Some(shown)) if !shown.is_slowed => self.faster(seen),
+            (None, Some(shown)) if !shown.is_slowed => self.faster(seen, shown.rate),
             (None, _) => self.longer(seen),
         }
     }
@@ -212,21 +251,86 @@ impl Train {
         })
     }
 
+    /// What the acknowledgement shows that covers the first of it.
+    fn first_lump(&self, seen: &Seen) -> Lumps {
+        let ahead = self.delivered + self.ahead;
+        let covers = seen.acked.min(seen.delivered.saturating_sub(ahead));
+        let since = seen.now.saturating_duration_since(self.began);
+        Lumps::new(covers, since.min(seen.rtt + seen.spread))
+    }
+
+    /// What few acknowledgements show, if it is enough. `is_later`: more of the train will not arrive.
+    fn in_lumps(
+        &self,
+        seen: &Seen,
+        lumps: &Lumps,
+        lost: &Losses,
+        is_later: bool,
+    ) -> Option<Verdict> {
+        // A train that a queue has no room for loses more.
+        let is_chance = lost.bytes <= 2 * seen.packet || lost.part <= POLICED / 2.0;
+        if lumps.count() == 1 {
+            return match lumps.first_rate(seen.min_rtt, seen.packet) {
+                _ if !is_later && is_chance => Some(self.fuller(seen, lumps.held(seen.min_rtt))),
+                _ if !is_later => None,
+                // What came after the first lump is lost.
+                Some(rate) if !is_chance => Some(Verdict::Carries(SHOWN * rate.min(self.rate))),
+                _ => Some(Verdict::Nothing),
+            };
+        }
+        let Some(rate) = lumps.rate(seen.min_rtt, seen.packet) else {
+            return is_later.then_some(Verdict::Nothing);
+        };
+        let slowed = match is_chance {
+            true => SLOWED * (1.0 - lost.part),
+            false => SLOWED,
+        };
+        match rate < slowed * self.rate {
+            true => Some(Verdict::Carries(SHOWN * rate)),
+            false if is_chance => Some(self.faster(seen, rate)),
+            false => None,
+        }
+    }
+
     /// The next train: the path carries more.
-    fn faster(&self, seen: &Seen) -> Verdict {
+    fn faster(&self, seen: &Seen, shown: f64) -> Verdict {
+        let is_lumpy = seen.lump >= LUMP;
         let is_long = self.lasts() > 1.5 * lasts(seen.min_rtt).as_secs_f64();
-        let times = if is_long { FASTER_LONG } else { FASTER };
-        match times * self.bytes {
-            bytes if bytes > MAX_BYTES => Verdict::Nothing,
-            bytes => Verdict::Next(Self::new(seen, times as f64 * self.rate, bytes)),
+        let times = match is_long || is_lumpy {
+            true if is_lumpy && shown < SURE * self.rate => CAREFUL,
+            true => FASTER_LONG,
+            false => FASTER,
+        };
+        self.next(seen, times, self.lasts())
+    }
+
+    /// The next train: a lump covers all of this one, and must not cover all of the next.
+    fn fuller(&self, seen: &Seen, held: Duration) -> Verdict {
+        let lasts = self.lasts().max(LONGER * held.as_secs_f64());
+        if lasts > seen.min_rtt.as_secs_f64() / f64::from(MAX_PART_LUMP) {
+            return Verdict::Nothing;
+        }
+        self.next(seen, FASTER_LONG, lasts)
+    }
+
+    /// The next train, this many times as large, of so many seconds.
+    fn next(&self, seen: &Seen, times: f64, lasts: f64) -> Verdict {
+        let bytes = (times * self.bytes as f64) as u64;
+        match bytes > MAX_BYTES {
+            true => Verdict::Nothing,
+            false => Verdict::Next(Self::new(seen, bytes as f64 / lasts, bytes)),
         }
     }
 
     /// The next train: there were too few acknowledgements.
     fn longer(&self, seen: &Seen) -> Verdict {
-        let longer = FASTER as f64 * self.lasts();
+        let longer = FASTER * self.lasts();
         match longer <= seen.min_rtt.as_secs_f64() / f64::from(MAX_PART) {
-            true => Verdict::Next(Self::new(seen, self.rate, FASTER * self.bytes)),
+            true => Verdict::Next(Self::new(
+                seen,
+                self.rate,
+                (FASTER * self.bytes as f64) as u64,
+            )),
             false => Verdict::Nothing,
         }
     }
@@ -235,6 +339,13 @@ impl Train {
     fn lasts(&self) -> f64 {
         self.bytes as f64 / self.rate
     }
+}
+
+/// What is lost of a train.
+#[derive(Debug, Clone, Copy)]
+struct Losses {
+    bytes: u64,
+    part: f64,
 }
 
 /// A rate that acknowledgements have shown, in bytes per second.

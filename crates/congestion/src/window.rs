@@ -14,7 +14,7 @@
 //! A loss without a queue means congestion to CUBIC, which then needs many round trips to fill a
 //! long path again. BBR takes over there; see [`choice`](super::choice).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::announced::{Announced, INITIAL_RTT};
 use super::bbr::{Bbr, Known};
@@ -180,6 +180,8 @@ impl WindowControl {
             prior: sample.prior,
             rtt: sample.rtt,
             min_rtt,
+            spread: sample.spread,
+            lump: Duration::ZERO,
             window: Self::window(self),
             packet: self.mtu.into(),
             app_limited,
@@ -198,7 +200,7 @@ impl WindowControl {
         match (order, &mut self.bbr) {
             (Order::Jump(window), Some(bbr)) => bbr.jump(window),
             (Order::Jump(window), None) => self.cubic.jump(window),
-            (Order::Train(window), Some(bbr)) => bbr.grow(window),
+            (Order::Train(window), Some(bbr)) => bbr.train(window),
             (Order::Train(window), None) => self.cubic.jump(window),
             (Order::Hold(window), Some(bbr)) => bbr.hold(window),
             (Order::Hold(window), None) => self.cubic.settle(window),
@@ -206,8 +208,8 @@ impl WindowControl {
             (Order::Fill(bandwidth, window), None) => self.cubic.fill(bandwidth, window),
             (Order::Settle(window), Some(bbr)) => bbr.settle(window),
             (Order::Settle(window), None) => self.cubic.settle(window),
-            (Order::Grow(window), Some(bbr)) => bbr.grow(window),
-            (Order::Grow(window), None) => self.cubic.grow(window),
+            (Order::Grow(window, _), Some(bbr)) => bbr.grow(window),
+            (Order::Grow(window, most), None) => self.cubic.grow(window.min(most)),
             (Order::Retreat(_), Some(bbr)) if self.resume.learned().is_some() => {
                 bbr.expect(None);
                 self.resume.end();

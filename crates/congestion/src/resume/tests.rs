@@ -24,6 +24,8 @@ fn seen() -> Seen {
         window: 13_000,
         packet: PACKET,
         app_limited: false,
+        spread: Duration::ZERO,
+        lump: Duration::ZERO,
     }
 }
 
@@ -56,7 +58,7 @@ fn a_jump_that_arrives_is_kept_and_grows_to_the_hint() {
         ..validating()
     };
     let more = 50_000 + 2 * PACKET;
-    assert_eq!(resume.acked(&later), Some(Order::Grow(more)));
+    assert_eq!(resume.acked(&later), Some(Order::Grow(more, 100_000)));
     for prior in [21, 22] {
         let round = Seen {
             delivered: 30 * PACKET,
@@ -149,6 +151,8 @@ proptest! {
                 window,
                 packet: PACKET,
                 app_limited,
+                spread: Duration::ZERO,
+                lump: Duration::ZERO,
             };
             match resume.acked(&seen) {
                 None => {}
@@ -160,7 +164,7 @@ proptest! {
                     prop_assert!(to >= window && !app_limited);
                     window = to;
                 }
-                Some(Order::Grow(to)) => {
+                Some(Order::Grow(to, _)) => {
                     prop_assert!(to as f64 <= GROW * most && to > window);
                     prop_assert!(to <= window + 2 * acked);
                     window = to;

@@ -34,3 +34,49 @@ fn losses_by_chance_do_not_delay_a_start() {
         }
     }
 }
+
+/// A queue of 5 ms, and acknowledgements in lumps, as a busy machine sends them.
+fn lumpy(mbit: f64, rtt: u32) -> Link {
+    Link {
+        rate: mbit * 125e3,
+        rtt: rtt * MS,
+        queue: 5 * MS,
+        acks: Some(8 * MS),
+        ..LONG
+    }
+}
+
+#[test]
+fn acknowledgements_in_lumps_do_not_hide_how_fast_a_link_is() {
+    for rtt in [20, 194] {
+        for step in 0..12 {
+            let mbit = 20.0 * 50f64.powf(f64::from(step) / 11.0);
+            let link = lumpy(mbit, rtt);
+            for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
+                let announced = announcing(None, Some(link.rtt));
+                let mut senders = [Sender::new(algorithm, announced, 1)];
+                run(link, &mut senders, 16 * link.rtt, 1);
+                let [one] = &senders;
+                // Without trains more than a tenth is lost.
+                let lost = one.lost as f64 / one.sent as f64;
+                assert!(lost < 0.06, "{algorithm} {mbit} {rtt}: {lost}");
+            }
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_in_lumps_do_not_look_like_a_queue() {
+    for mbit in [20.0, 100.0, 1000.0] {
+        for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
+            let link = lumpy(mbit, 20);
+            let announced = announcing(Some(link.rate as u64), Some(link.rtt));
+            let mut senders = [Sender::new(algorithm, announced, 1)];
+            run(link, &mut senders, 500 * MS, 1);
+            let used = share(&senders[0], link.rate, 0.2, 0.5);
+            assert!(used > 0.8, "{algorithm} {mbit}: {used}");
+            let (lost, sent) = (senders[0].lost, senders[0].sent);
+            assert!(lost * 20 < sent, "{algorithm} {mbit}: {lost} of {sent}");
+        }
+    }
+}
