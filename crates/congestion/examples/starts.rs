@@ -10,8 +10,9 @@
 //! 90 %, in percent. `-`: not within 4 seconds and 20 round trips. `late`: no loss, and acknowledgements in
 //! lumps, as a busy machine sends them.
 //!
-//! Words choose what runs: `bulk` and `quic` protocols, `nothing`, `rate`, `tenth` and `tenfold` what is
-//! announced, `loss`, `late` and `neither` rows.
+//! Words choose what runs: `bulk` and `quic` protocols; `nothing`, `rate`, `tenth` and `tenfold` what is
+//! announced, `again`, `more` and `less` what the path has carried before, while it was the same link, one
+//! four times as fast, or a quarter; `loss`, `late` and `neither` rows.
 #![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
 
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -20,7 +21,7 @@ mod bottleneck;
 
 use std::time::{Duration, Instant};
 
-use hawser_congestion::{Algorithm, Announced, Congestion, RateControl, WindowControl};
+use hawser_congestion::{Algorithm, Announced, Carried, Congestion, RateControl, WindowControl};
 
 use self::bottleneck::{Link, PACKET, Sender, run_network};
 
@@ -56,13 +57,60 @@ impl Protocol {
         }
     }
 
-    fn control(self, announced: Announced, seed: u64) -> Box<dyn RateControl> {
+    fn control(self, known: Known, rtt: Duration, seed: u64) -> Box<dyn RateControl> {
         let now = Instant::now();
-        match self {
+        let announced = Announced {
+            bandwidth: known.announced.map(|rate| rate as u64),
+            rtt: Some(rtt),
+        };
+        let mut control = match self {
             Self::Bulk => Algorithm::Auto.start(now, PACKET, announced, seed),
             Self::Quic => {
                 let (mtu, auto) = (PACKET as u16, Congestion::Auto);
                 Box::new(WindowControl::new(now, mtu, announced, auto, seed))
+            }
+        };
+        if let Some(carried) = known.carried {
+            control.remember(carried);
+        }
+        control
+    }
+}
+
+/// What is known of a path before a start.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// Bytes per second.
+    announced: Option<f64>,
+    carried: Option<Carried>,
+}
+
+/// Where that is from, with a factor of the rate of the link.
+#[derive(Clone, Copy)]
+enum Source {
+    Nothing,
+    Announced(f64),
+    Carried(f64),
+}
+
+impl Source {
+    fn known(self, protocol: Protocol, link: Link, seed: u64) -> Known {
+        match self {
+            Self::Nothing => Known::default(),
+            Self::Announced(factor) => Known {
+                announced: Some(factor * link.rate),
+                carried: None,
+            },
+            Self::Carried(factor) => {
+                let rate = factor * link.rate;
+                let link = Link { rate, ..link };
+                let control = protocol.control(Known::default(), link.rtt, seed);
+                let mut senders = [Sender::with(control)];
+                run_network(&[link], &mut senders, 20 * link.rtt, seed, |_, _| {});
+                Known {
+                    announced: None,
+                    carried: senders[0].control.carried(),
+                }
             }
         }
     }
@@ -78,15 +126,11 @@ struct Start {
     used: f64,
 }
 
-/// Runs a start over `link`, with what is `announced` as bandwidth in bytes per second.
-fn start(protocol: Protocol, link: Link, announced: Option<f64>, seed: u64) -> Start {
-    let announced = Announced {
-        bandwidth: announced.map(|rate| rate as u64),
-        rtt: Some(link.rtt),
-    };
+/// Runs a start over `link`, with what is `known` of it.
+fn start(protocol: Protocol, link: Link, known: Known, seed: u64) -> Start {
     let after = (20 * link.rtt).max(Duration::from_secs(2));
     let length = Duration::from_secs(4) + 20 * link.rtt + after;
-    let mut senders = [Sender::with(protocol.control(announced, seed))];
+    let mut senders = [Sender::with(protocol.control(known, link.rtt, seed))];
     let mut samples: Vec<(u64, u64, u64)> = Vec::new();
     run_network(&[link], &mut senders, length, seed, |_, all| {
         samples.push((all[0].delivered(), all[0].sent, all[0].lost));
@@ -152,10 +196,13 @@ fn main() {
     let seeds: u64 = arguments.next().map_or(3, |arg| arg.parse().unwrap());
     let named: Vec<String> = arguments.collect();
     let hints = [
-        ("nothing", None),
-        ("rate", Some(1.0)),
-        ("tenth", Some(0.1)),
-        ("tenfold", Some(10.0)),
+        ("nothing", Source::Nothing),
+        ("rate", Source::Announced(1.0)),
+        ("tenth", Source::Announced(0.1)),
+        ("tenfold", Source::Announced(10.0)),
+        ("again", Source::Carried(1.0)),
+        ("more", Source::Carried(4.0)),
+        ("less", Source::Carried(0.25)),
     ];
     let words = hints.map(|(hint, _)| hint);
     let hints: Vec<_> = hints
@@ -205,9 +252,11 @@ fn main() {
                 };
                 print!("{mbit:>7} {rtt:>7} {queue:>7} {mark:>6}");
                 for (_, hint) in &hints {
-                    let hint = hint.map(|factor: f64| factor * link.rate);
                     let starts: Vec<_> = (0..seeds)
-                        .map(|seed| start(protocol, link, hint, seed))
+                        .map(|seed| {
+                            let known = hint.known(protocol, link, 1000 + seed);
+                            start(protocol, link, known, seed)
+                        })
                         .collect();
                     print!("{:>28}", cell(&starts));
                 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Instant;
 
+use super::carried::Carried;
+
 /// Controls how fast one subflow sends.
 ///
 /// The subflow reports every packet that it sends, and what became of it. Packet numbers increase
@@ -35,6 +37,16 @@ pub trait RateControl: fmt::Debug + Send {
     /// now. Only BBR does.
     fn take(&mut self, rate: f64) {
         let _ = rate;
+    }
+
+    /// What the path carries, once the start is over.
+    fn carried(&self) -> Option<Carried> {
+        None
+    }
+
+    /// The path has carried this before. Only a start by trains uses it.
+    fn remember(&mut self, carried: Carried) {
+        let _ = carried;
     }
 
     /// Whether the path is being probed by trains of packets, so that acknowledgements should come soon
@@ -80,6 +92,14 @@ impl<C: RateControl + ?Sized> RateControl for Box<C> {
 
     fn take(&mut self, rate: f64) {
         (**self).take(rate);
+    }
+
+    fn carried(&self) -> Option<Carried> {
+        (**self).carried()
+    }
+
+    fn remember(&mut self, carried: Carried) {
+        (**self).remember(carried);
     }
 
     fn is_probing(&self) -> bool {

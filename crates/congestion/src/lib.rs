@@ -19,6 +19,9 @@
 //! from CUBIC to BBR and back as `choice` says. After a time-out all packets in flight count as lost. A
 //! control is dropped with its subflow; there is nothing to end.
 //!
+//! A control can tell what its path [`Carried`], and the next one over that path begins with it: its first
+//! train is a little faster than that.
+//!
 //! Nothing runs by itself and nothing is locked: a control, and the [`Coupling`] of a host, belong to the
 //! task or thread that calls them. A control remembers the packets in flight, or the intervals whose
 //! packets are not all acknowledged or lost; a coupling what each subflow has delivered in less than two
@@ -28,6 +31,7 @@ mod algorithm;
 mod allegro;
 mod announced;
 mod bbr;
+mod carried;
 mod choice;
 mod control;
 mod coupling;
@@ -50,6 +54,7 @@ mod window;
 
 pub use self::algorithm::{Algorithm, UnknownAlgorithm};
 pub use self::announced::Announced;
+pub use self::carried::Carried;
 pub use self::choice::{Congestion, CongestionReason, CongestionState};
 pub use self::control::RateControl;
 pub use self::coupling::Coupling;

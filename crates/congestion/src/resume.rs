@@ -24,6 +24,10 @@
 //! - A queue that grows after the jump is a reason to retreat, too, but to nine tenths of what the path
 //!   has carried: it is full. After a train others fill it, and seven tenths are left; BBR finds out in
 //!   Startup, as if nothing had been shown, how much it may have in flight beside them.
+//! - What the path has carried before (the draft's saved parameters) is no reason to jump: it may have
+//!   been a share, or may be gone. The first train is half as fast again as that. It is a 32nd of a round
+//!   trip, where half of one would be lost on a path that carries less now; and it shows the rate at once
+//!   if the path carries the same, and goes on like any other if it carries more.
 //! - A packet may have waited for an acknowledgement, where they come in lumps: it waits in a queue only if
 //!   its round trip is longer by more than that.
 //! - In Validating the window grows by twice as much as in slow start, since packets are paced for the
@@ -35,6 +39,7 @@ mod tests;
 use std::time::Duration;
 
 use super::announced::Hint;
+use super::carried::Carried;
 use super::seen::{LUMP, Seen, is_too_much};
 use super::train::{Train, Verdict};
 
@@ -58,6 +63,8 @@ const GROW: f64 = 1.25;
 #[derive(Debug, Clone)]
 pub(crate) struct Resume {
     hint: Option<Hint>,
+    /// What the path has carried before.
+    carried: Option<Carried>,
     /// Only a train has shown it.
     is_learned: bool,
     phase: Phase,
@@ -121,6 +128,7 @@ impl Resume {
     pub(crate) fn new(hint: Option<Hint>) -> Self {
         Self {
             hint,
+            carried: None,
             is_learned: hint.is_none(),
             phase: Phase::Reconnaissance,
             delivered: 0,
@@ -128,6 +136,11 @@ impl Resume {
             in_flight: 0,
             lump: Duration::ZERO,
         }
+    }
+
+    /// The path has carried this before.
+    pub(crate) fn remember(&mut self, carried: Carried) {
+        self.carried = Some(carried);
     }
 
     /// Whether packets of a jump are on their way.
@@ -235,7 +248,8 @@ impl Resume {
 
     /// Sends the first train.
     fn begin(&mut self, seen: &Seen) -> Option<Order> {
-        let Some(train) = Train::first(seen) else {
+        let carried = self.carried.and_then(|it| it.rate_at(seen.min_rtt));
+        let Some(train) = Train::first(seen, carried) else {
             self.phase = Phase::Normal;
             return None;
         };

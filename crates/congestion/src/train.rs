@@ -39,6 +39,8 @@ const CAREFUL: f64 = 1.4;
 /// By what a train exceeds the one before; a longer one would overflow a queue.
 const FASTER: f64 = 3.0;
 const FASTER_LONG: f64 = 2.0;
+/// By what the first one exceeds what the path has carried before.
+const BEYOND: f64 = 1.5;
 /// Over a shorter path trains show how busy the hosts are, and doubling is quick enough.
 const MIN_RTT: Duration = Duration::from_millis(10);
 /// The largest window, in packets, that a first train follows: more than that has grown by what the
@@ -115,8 +117,9 @@ pub(crate) enum Verdict {
 }
 
 impl Train {
-    /// The first train, after what `seen` shows of the first flight. `None` where it would show nothing.
-    pub(crate) fn first(seen: &Seen) -> Option<Self> {
+    /// The first train, after what `seen` shows of the first flight, over a path that has `carried` so many
+    /// bytes per second before. `None` where it would show nothing.
+    pub(crate) fn first(seen: &Seen, carried: Option<f64>) -> Option<Self> {
         if seen.min_rtt < MIN_RTT || seen.window > MAX_FIRST * seen.packet || seen.has_queue() {
             return None;
         }
@@ -127,6 +130,8 @@ impl Train {
         let bytes = bytes.max(seen.window);
         // Where lumps are known to come, it outlasts one.
         let lasts = lasts.max(LONGER * seen.lump.as_secs_f64());
+        let again = carried.map_or(0.0, |rate| (BEYOND * rate * lasts).min(MAX_BYTES as f64));
+        let bytes = bytes.max(again as u64);
         Some(Self::new(seen, bytes as f64 / lasts, bytes))
     }
 

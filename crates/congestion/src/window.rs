@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use super::announced::{Announced, INITIAL_RTT};
 use super::bbr::{Bbr, Known};
+use super::carried::Carried;
 use super::choice::{Congestion, CongestionState, Evidence};
 use super::control::RateControl;
 use super::cubic::Cubic;
@@ -392,6 +393,20 @@ impl RateControl for WindowControl {
         if let Some(bbr) = &mut self.bbr {
             bbr.take(rate);
         }
+    }
+
+    fn carried(&self) -> Option<Carried> {
+        let (is_starting, rate) = match &self.bbr {
+            Some(bbr) => (bbr.is_starting(), bbr.known().bandwidth),
+            None => (self.cubic.is_starting(), self.bandwidth),
+        };
+        let rtt = self.cubic.rounds().min?;
+        let is_known = rate > 0.0 && !is_starting && !self.resume.is_jumping();
+        is_known.then_some(Carried { rate, rtt })
+    }
+
+    fn remember(&mut self, carried: Carried) {
+        self.resume.remember(carried);
     }
 
     fn is_probing(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Starts on links of their own, over paths that announce nothing.
 
 use super::*;
+use crate::Carried;
 
 /// 100 Mbit/s over a long path.
 const LONG: Link = Link {
@@ -79,4 +80,44 @@ fn acknowledgements_in_lumps_do_not_look_like_a_queue() {
             assert!(lost * 20 < sent, "{algorithm} {mbit}: {lost} of {sent}");
         }
     }
+}
+
+/// What `link` carries, as a sender over it finds out.
+fn carried(link: Link, algorithm: Algorithm) -> Option<Carried> {
+    let mut senders = [Sender::new(algorithm, Announced::default(), 1)];
+    run(link, &mut senders, 20 * link.rtt, 1);
+    senders[0].control.carried()
+}
+
+#[test]
+fn a_path_that_has_carried_much_is_full_after_five_round_trips() {
+    let link = Link {
+        rate: 125e6,
+        queue: 5 * MS,
+        ..LONG
+    };
+    for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
+        let before = carried(link, algorithm).unwrap();
+        let part = before.rate / link.rate;
+        assert!((0.7..1.05).contains(&part), "{algorithm}: {part}");
+        for (now, rate) in [("the same", link.rate), ("a quarter", link.rate / 4.0)] {
+            let link = Link { rate, ..link };
+            let mut senders = [Sender::new(algorithm, announcing(None, Some(link.rtt)), 2)];
+            senders[0].control.remember(before);
+            run(link, &mut senders, 1500 * MS, 2);
+            let [one] = &senders;
+            // Without it, a gigabit is full after 1.4 s.
+            let used = share(one, link.rate, 1.0, 1.4);
+            assert!(used > 0.7, "{algorithm} {now}: {used}");
+            assert!(one.lost * 16 < one.sent, "{algorithm} {now}: {}", one.lost);
+        }
+    }
+}
+
+#[test]
+fn a_start_has_nothing_to_tell_yet() {
+    let mut senders = [Sender::new(Algorithm::Auto, Announced::default(), 1)];
+    assert_eq!(senders[0].control.carried(), None);
+    run(LONG, &mut senders, LONG.rtt * 3, 1);
+    assert_eq!(senders[0].control.carried(), None);
 }

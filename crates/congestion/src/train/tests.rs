@@ -80,7 +80,7 @@ impl Link {
     /// Sends trains until one shows what the link carries, or nothing; with their bytes.
     fn find(&self) -> (Verdict, Vec<u64>) {
         let mut seen = self.seen();
-        let mut next = Train::first(&seen).unwrap();
+        let mut next = Train::first(&seen, None).unwrap();
         let mut trains = Vec::new();
         loop {
             trains.push(next.bytes());
@@ -141,7 +141,7 @@ fn losses_by_chance_do_not_slow_a_train_down() {
 #[test]
 fn a_link_without_a_queue_is_known_by_what_it_drops() {
     let mut seen = link(100.0, 194, 100).seen();
-    let mut train = Train::first(&seen).unwrap();
+    let mut train = Train::first(&seen, None).unwrap();
     // Every other packet is dropped, and none is late.
     let packets = train.bytes() / PACKET;
     let step = Duration::from_secs_f64(2.0 * PACKET as f64 / train.rate());
@@ -168,7 +168,7 @@ fn a_train_outlasts_a_lump_of_acknowledgements() {
     for rtt in [20, 194] {
         let link = link(1000.0, rtt, 8000);
         let mut seen = link.seen();
-        let mut first = Train::first(&seen).unwrap();
+        let mut first = Train::first(&seen, None).unwrap();
         let Verdict::Next(longer) = link.cross(&mut first, &mut seen) else {
             panic!("{first:?}");
         };
@@ -200,7 +200,7 @@ fn lumps_of_acknowledgements_show_the_rate() {
 #[test]
 fn a_train_that_overflows_a_queue_shows_the_rate_of_its_first_lump() {
     let mut seen = link(100.0, 20, 100).seen();
-    let mut train = Train::first(&seen).unwrap();
+    let mut train = Train::first(&seen, None).unwrap();
     // Half of it arrives within 8 ms, and nothing of the rest.
     seen.prior = seen.delivered;
     seen.acked = train.bytes() / 2;
@@ -224,9 +224,24 @@ fn a_train_that_overflows_a_queue_shows_the_rate_of_its_first_lump() {
 }
 
 #[test]
+fn the_first_train_is_a_little_faster_than_what_the_path_has_carried() {
+    let seen = link(1000.0, 100, 100).seen();
+    let train = Train::first(&seen, Some(125e6)).unwrap();
+    assert!(
+        (train.rate() / (1.5 * 125e6) - 1.0).abs() < 1e-3,
+        "{train:?}"
+    );
+    let part = train.bytes() as f64 / (125e6 * seen.min_rtt.as_secs_f64());
+    assert!(part < 0.05, "{part}");
+    // It is bounded, and what is known anyway is no reason for a slower one.
+    assert!(Train::first(&seen, Some(1e18)).unwrap().bytes() <= MAX_BYTES);
+    assert_eq!(Train::first(&seen, Some(1.0)), Train::first(&seen, None));
+}
+
+#[test]
 fn no_train_is_sent_over_a_short_path_or_behind_a_queue() {
     let seen = link(100.0, 20, 100).seen();
-    assert!(Train::first(&seen).is_some());
+    assert!(Train::first(&seen, None).is_some());
     let change: [fn(&mut Seen); 3] = [
         |seen| seen.min_rtt = Duration::from_millis(9),
         |seen| seen.rtt = 2 * seen.min_rtt,
@@ -235,7 +250,7 @@ fn no_train_is_sent_over_a_short_path_or_behind_a_queue() {
     for (at, change) in change.into_iter().enumerate() {
         let mut seen = seen;
         change(&mut seen);
-        assert_eq!(Train::first(&seen), None, "{at}");
+        assert_eq!(Train::first(&seen, None), None, "{at}");
     }
 }
 
@@ -247,7 +262,7 @@ fn a_train_behind_a_queue_or_with_little_to_send_shows_nothing() {
     ];
     for change in change {
         let mut seen = link(100.0, 20, 100).seen();
-        let mut train = Train::first(&seen).unwrap();
+        let mut train = Train::first(&seen, None).unwrap();
         assert!(
             train.is_of(&Seen {
                 prior: seen.delivered,
@@ -267,7 +282,7 @@ proptest! {
         events in prop::collection::vec((0..400u64, 0..20u64, 0..400u64, 0..9000u64, 0..40u64, 0..20u64), 1..200),
     ) {
         let mut seen = link(100.0, 100, 100).seen();
-        let Some(mut train) = Train::first(&seen) else { unreachable!() };
+        let Some(mut train) = Train::first(&seen, None) else { unreachable!() };
         for (acked, gone, behind, wait, queue, spread) in events {
             seen.acked = acked * PACKET;
             seen.delivered += seen.acked;
