@@ -345,13 +345,14 @@ impl Swarm {
     }
 
     /// Prints the goodput of the leechers on SCION, and the most that the paths to the seeder allow.
-    fn print(&self, reports: &[(Kind, TransferReport)], [scion, ip]: &[String; 2]) {
+    fn print(&self, reports: &[(Kind, TransferReport)], seeder: &[String; 2]) {
+        let [scion, ip] = seeder.each_ref().map(|addr| host(addr));
         let network = Network::parse(TOPOLOGY).unwrap();
         let part = reports.iter().filter(|(kind, _)| *kind != Kind::Ip);
         let part: Vec<&TransferReport> = part.map(|(_, report)| report).collect();
-        let from_seeder = |addr: &String| {
+        let from_seeder = |seeder: &str| {
             let paths = reports.iter().flat_map(|(_, report)| &report.paths);
-            let from_seeder = paths.filter(|path| path.peer == *addr);
+            let from_seeder = paths.filter(|path| host(&path.peer) == seeder);
             from_seeder.map(|path| path.bytes).sum::<u64>() as f64
         };
         let (over_scion, over_ip) = (from_seeder(scion), from_seeder(ip));
@@ -366,10 +367,10 @@ impl Swarm {
                 "  {kind:?}: {:.1} s, KiB from the seeder {} and {}, from others {} and {} (SCION, IP), \
                  wasted {}",
                 report.seconds,
-                of(&|peer| peer == scion),
-                of(&|peer| peer == ip),
-                of(&|peer| peer != scion && peer.contains(',')),
-                of(&|peer| peer != ip && !peer.contains(',')),
+                of(&|peer| host(peer) == scion),
+                of(&|peer| host(peer) == ip),
+                of(&|peer| host(peer) != scion && peer.contains(',')),
+                of(&|peer| host(peer) != ip && !peer.contains(',')),
                 report.transferred.wasted_bytes >> 10,
             );
         }
@@ -418,6 +419,11 @@ fn listen(number: usize) -> String {
     format!("{A_HOST}:{}", 31_500 + number)
 }
 
+/// The host of an address. The seeder connects to peers that it finds, over TCP from other ports than it listens to.
+fn host(addr: &str) -> &str {
+    addr.rsplit_once(':').unwrap().0
+}
+
 /// When the first bytes were there.
 fn first_bytes(samples: &[Sample]) -> Option<f64> {
     let first = samples.iter().find(|sample| sample.bytes > 0);
@@ -441,6 +447,13 @@ fn what_comes_over_ip_has_shorter_headers() {
     assert!((none - 1359.0 / 1514.0).abs() < 0.002, "{none}");
     assert!(none < third && third < half, "{third}");
     assert!(half < 1448.0 / 1514.0, "{half}");
+}
+
+#[test]
+fn addresses_of_a_host_differ_in_their_ports_alone() {
+    assert_eq!(host("10.0.2.1:40000"), host("10.0.2.1:20000"));
+    assert_eq!(host("1-ff00:0:111,10.0.2.1:40000"), "1-ff00:0:111,10.0.2.1");
+    assert_ne!(host("1-ff00:0:111,10.0.2.1:1"), host("10.0.2.1:1"));
 }
 
 #[test]
