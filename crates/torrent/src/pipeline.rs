@@ -13,9 +13,9 @@ use crate::wire::BLOCK;
 /// which requests are topped up.
 pub(crate) const SLACK: Duration = Duration::from_millis(200);
 
-/// The same for IP peers: other programs may answer in bursts, Transmission every half second. With
+/// The same for peers with other programs: those may answer in bursts, Transmission every half second. With
 /// fewer than two bursts requested, a rate that is low once would stay low.
-pub(crate) const IP_SLACK: Duration = Duration::from_millis(1500);
+pub(crate) const BURST_SLACK: Duration = Duration::from_millis(1500);
 
 /// Blocks requested before anything has arrived: 1 MiB, what slow start sends in its first seven
 /// round trips.
@@ -116,7 +116,7 @@ impl Subflow {
 }
 
 /// Blocks to keep requested on a connection that delivers `peak` bytes per second, if nothing else
-/// limits it; `slack` is [`SLACK`] or [`IP_SLACK`], `limit` the blocks that the peer queues.
+/// limits it; `slack` is [`SLACK`] or [`BURST_SLACK`], `limit` the blocks that the peer queues.
 ///
 /// The time covered is twice the round trip, so that a rate can double per round trip (slow start).
 pub(crate) fn depth(peak: Option<f64>, rtt: Duration, slack: Duration, limit: usize) -> usize {
@@ -286,7 +286,7 @@ mod tests {
         // All requested blocks arrive in one burst.
         let asked = 2;
         let seen = f64::from(BLOCK) * f64::from(asked) / 0.5;
-        assert!(depth(Some(seen), MS, IP_SLACK, usize::MAX) >= 2 * asked as usize);
+        assert!(depth(Some(seen), MS, BURST_SLACK, usize::MAX) >= 2 * asked as usize);
     }
 
     #[test]

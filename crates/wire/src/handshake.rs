@@ -39,6 +39,9 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("qB", "qBittorrent"),
 ];
 
+/// How ids of this program begin.
+const OWN: &[u8] = b"-HW";
+
 /// The id of a running program (`peer_id`, BEP 3), new for every torrent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PeerId(pub [u8; 20]);
@@ -55,6 +58,11 @@ impl PeerId {
         let mut id = *b"-HW0100-............";
         fastrand::Rng::new().fill(&mut id[8..]);
         Self(id)
+    }
+
+    /// Whether the id names this program, of any version.
+    pub fn is_hawser(&self) -> bool {
+        self.0.starts_with(OWN)
     }
 
     /// The program and its version that an id of the usual form names, `-qB4650-` as `qBittorrent 4.6.5.0`

@@ -228,4 +228,6 @@ fn ids_name_programs() {
         assert_eq!(id(text).as_deref(), expected, "{text:?}");
     }
     assert!(PeerId::random().client().unwrap().starts_with("hawser "));
+    assert!(PeerId::random().is_hawser());
+    assert!(!PeerId(*b"-qB4650-123456789012").is_hawser());
 }

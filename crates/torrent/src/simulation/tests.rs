@@ -3,7 +3,7 @@
 use super::Setting;
 use super::world::run;
 use crate::pieces::Pieces;
-use crate::pipeline::IP_SLACK;
+use crate::pipeline::BURST_SLACK;
 use crate::wire::BLOCK;
 
 /// Runs a setting three times, and prints what became of it. Returns the lowest part of the rate that the seeders
@@ -48,7 +48,7 @@ fn a_slow_seeder_sends_everything_about_once() {
 fn deep_queues_of_requests_cost_few_copies() {
     // Without an order among leechers the seeder sends 1.3 copies.
     let setting = Setting {
-        slack: IP_SLACK,
+        slack: BURST_SLACK,
         ..Setting::slow_seeder()
     };
     let (rate, copies) = worst("over IP", setting);
@@ -110,7 +110,7 @@ fn a_leecher_with_a_path_of_its_own_fetches_more_than_its_part() {
     };
     let (rate, copies) = worst("a path of its own", setting);
     assert!(rate >= 0.88 && copies <= 1.08, "{rate}, {copies}");
-    let slack = IP_SLACK;
+    let slack = BURST_SLACK;
     let (rate, copies) = worst("the same over IP", Setting { slack, ..setting });
     assert!(rate >= 0.87 && copies <= 1.12, "{rate}, {copies}");
 }

@@ -284,9 +284,9 @@ impl Conn {
     /// connection, and could not be cancelled any more.
     pub fn source(&self, asked: usize, limit: Option<u64>, now: Instant) -> Source {
         let rtt = self.connection.rtt();
-        let slack = match self.connection.peer().ip() {
-            Some(_) => pipeline::IP_SLACK,
-            None => pipeline::SLACK,
+        let slack = match self.theirs.id.is_hawser() {
+            true => pipeline::SLACK,
+            false => pipeline::BURST_SLACK,
         };
         let time = pipeline::time(rtt, slack);
         let most = limit.map_or(usize::MAX, |limit| {
