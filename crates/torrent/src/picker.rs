@@ -10,6 +10,7 @@
 mod begun;
 mod claims;
 mod conn;
+mod firsts;
 mod picking;
 mod piece;
 mod rarity;
@@ -151,8 +152,8 @@ impl Picker {
 
     /// Takes note of what has happened since the last call; to be called about every 50 ms.
     pub fn review(&mut self, now: Instant) {
-        let left = self.rarity.unavailable() as u64 * u64::from(self.pieces.length);
-        self.claims.review(left, now);
+        let left = self.rarity.unavailable_pieces();
+        self.claims.review(left, self.rarity.unavailable(), now);
     }
 
     /// Removes a connection; the blocks requested over it are free again.
@@ -514,7 +515,13 @@ impl Picker {
     /// Marks a piece as verified.
     pub fn verify(&mut self, piece: u32) {
         self.begun.remove(piece);
-        if self.verified.set(piece) && self.wanted.has(piece) {
+        if !self.verified.set(piece) {
+            return;
+        }
+        if self.rarity.availability(piece) == 0 {
+            self.claims.is_first_itself();
+        }
+        if self.wanted.has(piece) {
             self.missing -= 1;
             let had = self.conns.values_mut().filter(|c| c.has.has(piece));
             had.for_each(|conn| conn.wanted -= 1);

@@ -53,6 +53,8 @@ struct Setting {
     slots: usize,
     /// Whether half of the uplink of seeders is for the first leecher alone: over a path of its own.
     own_path: bool,
+    /// What each leecher gets of an uplink, compared with the one before.
+    skew: f64,
     /// What hosts send at most, in bytes per second.
     seeder_uplink: f64,
     leecher_uplink: f64,
@@ -72,6 +74,7 @@ impl Setting {
             free_riders: 0,
             slots: DEFAULT_SLOTS,
             own_path: false,
+            skew: 1.0,
             pieces: Pieces {
                 length: 16 * BLOCK,
                 total: 64 << 20,

@@ -3,35 +3,38 @@
 //! What a slow seeder sends twice, it sends instead of something that no leecher has yet. Leechers that choose
 //! at random among the pieces that only seeders have often request the same one. So leechers share these pieces
 //! out: for each piece, each of them orders the leechers that it sees fetching from seeders, itself among
-//! them, by a hash of the piece and of the peer's id (rendezvous hashing), which all compute alike. It begins the
-//! pieces for which it comes first, then those of others. Near the end it leaves the rest to the others, whose share
-//! of the seeders' uplink grows by that, and fetches it from them. It does so only while leechers deliver about
-//! as much as seeders do, and new pieces keep coming from them.
+//! them, by a hash of the piece and of the peer's id (rendezvous hashing), which all compute alike. The hash is weighted
+//! by how often each has lately been the first to have a piece, so that all are done with their parts at the same time.
+//! A leecher begins the pieces for which it comes first, then those of others, beginning with what these take last.
+//! It leaves to another what that one will soon have, and fetches it from there: the other's share of the
+//! seeders' uplink grows by that. It does so only while leechers deliver about as much as seeders do, and new pieces
+//! keep coming from them.
 //!
 //! Only the order depends on what peers claim: a peer that announces pieces that it does not have, or
 //! chooses its id, delays requests by [`MAX_HOLD`] at most. A peer whose id is another one for
 //! each peer is fetched from like all others; some pieces are then requested twice.
 
-use std::collections::{BTreeSet, HashMap};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use super::ConnId;
-
-/// A leecher counts as fetching from seeders for this long after it came, or was the first to have a piece.
-const ACTIVE: Duration = Duration::from_secs(10);
+use super::firsts::Firsts;
 
 /// Time without a new piece of other leechers after which nothing is left to them any more.
 const MAX_SILENCE: Duration = Duration::from_secs(1);
 
-/// Longest time for which pieces are left to other leechers while this side begins none of its own.
+/// Longest time for which pieces are left to other leechers while this side begins none.
 const MAX_HOLD: Duration = Duration::from_millis(1500);
 
 /// Pieces are left to other leechers while these deliver at least this part of what seeders deliver.
 const MIN_PART: f64 = 0.75;
 
-/// Pieces are left to other leechers once what only seeders have is at most this many times what was received lately,
-/// which is what arrives in 1.4 seconds: while more is left, a leecher that is faster than others fetches theirs too.
-const MAX_LEFT: f64 = 1.0;
+/// Pieces are left to another leecher that has all of its own within this time, in seconds: most likely it has
+/// requested them.
+const MAX_LEFT: f64 = 2.0;
 
 /// Time after which received bytes count half.
 const HALF_LIFE: Duration = Duration::from_secs(1);
@@ -46,31 +49,36 @@ const SAMPLES: usize = 64;
 /// The leechers that fetch from seeders, as far as it shows.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// The id of this side.
+    /// The id of this side, and the pieces that it was the first to have.
     own: u64,
-    /// The leechers by connection.
-    leechers: HashMap<ConnId, Leecher>,
-    /// The ids of those that fetch from seeders.
-    active: BTreeSet<u64>,
+    own_firsts: Firsts,
+    /// The ids of the leechers at the other ends of connections.
+    conns: HashMap<ConnId, u64>,
+    leechers: BTreeMap<u64, Firsts>,
+    /// Those that fetch from seeders.
+    active: BTreeMap<u64, Active>,
     /// Bytes received lately from seeders and from leechers.
     received: [f64; 2],
     /// When another leecher last was the first to have a piece.
     news_at: Option<Instant>,
     /// Since when pieces are left to others.
     held_since: Option<Instant>,
-    /// Whether they are at present.
+    /// Whether they may be at present.
     holds: bool,
     /// What has happened since the last review, and when that was.
     events: Events,
     reviewed: Option<Instant>,
 }
 
-/// A leecher at the other end of a connection.
+/// A leecher that fetches from seeders.
 #[derive(Debug)]
-struct Leecher {
-    id: u64,
-    /// When it came, or last was the first to have a piece; `None` until the next review.
-    active_at: Option<Instant>,
+struct Active {
+    /// Its part, compared with others.
+    weight: f64,
+    /// The seconds after which it will have all of its pieces.
+    left: f64,
+    /// Whether it is likely to have one of them soon.
+    is_awaited: bool,
 }
 
 /// What has happened since the last review.
@@ -80,8 +88,18 @@ struct Events {
     news: bool,
     /// A piece was left to others.
     held: bool,
-    /// A piece of its own was begun.
+    /// A piece was begun: one of its own, or another one although some may be left to others.
     began: bool,
+}
+
+/// The leechers before this side in the order for a piece.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    /// How many they are.
+    before: usize,
+    /// The first leecher in the order, and its score.
+    first: u64,
+    score: f64,
 }
 
 impl Claims {
@@ -92,26 +110,37 @@ impl Claims {
 
     /// Adds the peer of a connection.
     pub fn join(&mut self, conn: ConnId, id: u64) {
-        let active_at = None;
-        self.leechers.insert(conn, Leecher { id, active_at });
-        self.active.insert(id);
+        self.conns.insert(conn, id);
+        let firsts = self.leechers.entry(id).or_default();
+        self.active.entry(id).or_insert(Active {
+            weight: firsts.weight(),
+            left: f64::INFINITY,
+            is_awaited: false,
+        });
     }
 
     /// Removes a connection: it has ended, or its peer has every piece.
     pub fn leave(&mut self, conn: ConnId) {
-        if let Some(left) = self.leechers.remove(&conn)
-            && self.leechers.values().all(|it| it.id != left.id)
+        if let Some(left) = self.conns.remove(&conn)
+            && self.conns.values().all(|id| *id != left)
         {
-            self.active.remove(&left.id);
+            self.leechers.remove(&left);
+            self.active.remove(&left);
         }
     }
 
     /// Notes that the peer of a connection is the first leecher to have a piece.
     pub fn is_first(&mut self, conn: ConnId) {
-        if let Some(leecher) = self.leechers.get_mut(&conn) {
-            leecher.active_at = None;
+        let id = self.conns.get(&conn);
+        if let Some(firsts) = id.and_then(|id| self.leechers.get_mut(id)) {
+            firsts.add();
             self.events.news = true;
         }
+    }
+
+    /// Notes that this side is the first leecher to have a piece.
+    pub fn is_first_itself(&mut self) {
+        self.own_firsts.add();
     }
 
     /// Counts bytes received.
@@ -120,17 +149,12 @@ impl Claims {
     }
 
     /// Takes note of what has happened since the last call; to be called about every 50 ms.
-    /// `left` bytes are in pieces that no leecher has and that are not begun here.
-    pub fn review(&mut self, left: u64, now: Instant) {
+    /// `left` are the pieces that no leecher has and that are not begun here, `count` of them.
+    pub fn review(&mut self, left: impl Iterator<Item = u32>, count: usize, now: Instant) {
         let age = |at: Instant| now.saturating_duration_since(at);
+        let elapsed = self.reviewed.replace(now).map_or(Duration::ZERO, age);
+        self.review_leechers(left, count, elapsed, now);
         let Events { news, held, began } = std::mem::take(&mut self.events);
-        let mut active = BTreeSet::new();
-        for leecher in self.leechers.values_mut() {
-            if age(*leecher.active_at.get_or_insert(now)) <= ACTIVE {
-                active.insert(leecher.id);
-            }
-        }
-        self.active = active;
         if news {
             self.news_at = Some(now);
         }
@@ -140,197 +164,110 @@ impl Claims {
         if held {
             self.held_since.get_or_insert(now);
         }
-        let elapsed = self.reviewed.replace(now).map_or(Duration::ZERO, age);
         let kept = (-elapsed.div_duration_f64(HALF_LIFE)).exp2();
         self.received = self.received.map(|bytes| bytes * kept);
         let [from_seeders, from_leechers] = self.received;
         self.holds = self.news_at.is_some_and(|at| age(at) <= MAX_SILENCE)
             && self.held_since.is_none_or(|at| age(at) <= MAX_HOLD)
-            && from_leechers > MIN_PART * from_seeders
-            && left as f64 <= (from_leechers + from_seeders) * MAX_LEFT;
+            && from_leechers > MIN_PART * from_seeders;
     }
 
-    /// How many others come before this side for a piece.
-    fn before(&self, piece: u32) -> usize {
-        if self.active.len() > MAX_LEECHERS {
-            return 0;
+    /// Finds out anew which leechers fetch from seeders, and how long each takes for its part of the pieces `left`.
+    fn review_leechers(
+        &mut self,
+        left: impl Iterator<Item = u32>,
+        count: usize,
+        elapsed: Duration,
+        now: Instant,
+    ) {
+        self.own_firsts.review(elapsed, now);
+        self.active.clear();
+        for (id, firsts) in &mut self.leechers {
+            firsts.review(elapsed, now);
+            if firsts.is_active(now) {
+                let active = Active {
+                    weight: firsts.weight(),
+                    left: 0.0,
+                    is_awaited: firsts.is_awaited(now),
+                };
+                self.active.insert(*id, active);
+            }
         }
-        let own = score(self.own, piece);
-        let others = self.active.iter();
-        others.filter(|id| score(**id, piece) > own).count()
+        let each = (count as f64 / SAMPLES as f64).max(1.0);
+        for piece in left.take(SAMPLES) {
+            let first = self.place(piece).first;
+            if let Some(active) = self.active.get_mut(&first)
+                && let Some(firsts) = self.leechers.get(&first)
+            {
+                active.left += each * firsts.interval();
+            }
+        }
+    }
+
+    /// The place of this side in the order for a piece.
+    fn place(&self, piece: u32) -> Place {
+        let own = score(self.own, piece, self.own_firsts.weight());
+        let mut place = Place {
+            before: 0,
+            first: self.own,
+            score: own,
+        };
+        if self.active.len() > MAX_LEECHERS {
+            return place;
+        }
+        for (id, active) in &self.active {
+            let other = score(*id, piece, active.weight);
+            place.before += usize::from(other > own);
+            if other > place.score {
+                (place.first, place.score) = (*id, other);
+            }
+        }
+        place
     }
 
     /// The piece to begin: of the first ones among `pieces`, one for which the fewest others come before this side.
-    pub fn choose(&self, mut pieces: impl Iterator<Item = u32>) -> Option<u32> {
-        let first = pieces.next()?;
-        let mut best = (self.before(first), first);
-        for piece in pieces.take(SAMPLES - 1) {
-            if best.0 == 0 {
-                break;
-            }
-            best = best.min((self.before(piece), piece));
-        }
-        Some(best.1)
+    /// Of its own it takes the one with the greatest score first, of those of others the one with the least, which the
+    /// first in the order takes last: so both seldom request the same piece.
+    pub fn choose(&self, pieces: impl Iterator<Item = u32>) -> Option<u32> {
+        let order = |piece: u32| match self.place(piece) {
+            place if place.before == 0 => (0, -place.score),
+            place => (place.before, place.score),
+        };
+        let ordered = pieces.take(SAMPLES).map(|piece| (order(piece), piece));
+        let first = ordered.min_by(|((before, score), _), ((others_before, other), _)| {
+            before.cmp(others_before).then(score.total_cmp(other))
+        });
+        first.map(|(_, piece)| piece)
     }
 
     /// Whether nothing is requested from a seeder now. `sole` is the piece that would be begun, if no
     /// leecher has it; without one, this side would request what others have.
     pub fn leaves(&mut self, sole: Option<u32>) -> bool {
-        let is_own = sole.is_some_and(|piece| self.before(piece) == 0);
-        let leaves = !is_own && self.holds;
-        self.events.began |= is_own;
+        let first = sole.map(|piece| self.place(piece).first);
+        let is_own = first == Some(self.own);
+        let are_soon = match first {
+            Some(first) => {
+                let first = self.active.get(&first);
+                first.is_some_and(|it| it.is_awaited && it.left <= MAX_LEFT)
+            }
+            None => self.active.values().all(|it| it.left <= MAX_LEFT),
+        };
+        let leaves = self.holds && !is_own && are_soon;
+        self.events.began |= sole.is_some() && !leaves && (is_own || self.holds);
         self.events.held |= leaves;
         leaves
     }
 }
 
-/// The place of a leecher in the order for a piece, the greatest first: the mixing steps of SplitMix64.
-fn score(id: u64, piece: u32) -> u64 {
+/// The score of a leecher for a piece: the leecher with the greatest comes first. Each comes first for a part of all
+/// pieces that is in proportion to its weight.
+fn score(id: u64, piece: u32, weight: f64) -> f64 {
+    // The mixing steps of SplitMix64.
     let mut mixed = id ^ u64::from(piece).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::collection::{btree_set, vec};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    /// The claims of `own` among other leechers, each with a connection of its number.
-    fn claims(own: u64, others: impl IntoIterator<Item = u64>) -> Claims {
-        let mut claims = Claims::default();
-        claims.set_own(own);
-        for (conn, id) in (1..).zip(others) {
-            claims.join(conn, id);
-        }
-        claims
-    }
-
-    #[test]
-    fn a_leecher_that_is_first_with_no_piece_no_longer_counts() {
-        let start = Instant::now();
-        let mut claims = claims(1, [2, 3]);
-        for ms in (0..=10_000).step_by(50) {
-            claims.is_first(2);
-            claims.review(0, start + ms * MS);
-        }
-        // The second connection is that of the leecher 3.
-        assert_eq!(claims.active, BTreeSet::from([2, 3]));
-        claims.review(0, start + 10_050 * MS);
-        assert_eq!(claims.active, BTreeSet::from([3]));
-        claims.leave(2);
-        assert_eq!(claims.active, BTreeSet::new());
-    }
-
-    #[test]
-    fn nothing_is_left_to_leechers_that_deliver_less_than_seeders() {
-        let now = Instant::now();
-        let mut claims = claims(1, [2]);
-        let of_other = (0..100).find(|piece| claims.before(*piece) > 0);
-        for (from_leechers, left, leaves) in [
-            (700, 0, false),
-            (800, 0, true),
-            (800, 1800, true),
-            // While much is left, all fetch what they can.
-            (800, 1900, false),
-        ] {
-            claims.received = [0.0; 2];
-            claims.received(true, 1000);
-            claims.received(false, from_leechers);
-            claims.is_first(1);
-            claims.review(left, now);
-            assert_eq!(claims.leaves(of_other), leaves);
-            assert_eq!(claims.leaves(None), leaves);
-        }
-    }
-
-    #[test]
-    fn among_many_leechers_every_piece_is_its_own() {
-        let claims = claims(1, 2..100);
-        assert!((0..1000).all(|piece| claims.before(piece) == 0));
-    }
-
-    /// An event of the leecher that `nothing_is_left_for_long` tests.
-    #[derive(Debug, Clone)]
-    enum Event {
-        First(ConnId),
-        Received(bool, u32),
-        Leaves(u32),
-        Pass(u32),
-    }
-
-    fn events() -> impl Strategy<Value = Vec<Event>> {
-        let event = prop_oneof![
-            (1..5u64).prop_map(Event::First),
-            (any::<bool>(), 0..20_000u32)
-                .prop_map(|(seeder, bytes)| Event::Received(seeder, bytes)),
-            (0..50u32).prop_map(Event::Leaves),
-            (0..500u32).prop_map(Event::Pass),
-        ];
-        vec(event, 0..400)
-    }
-
-    proptest! {
-        /// Each piece is for exactly one leecher, and none has far more than its part.
-        #[test]
-        fn pieces_are_shared_out_evenly(ids in btree_set(any::<u64>(), 1..=MAX_LEECHERS)) {
-            let pieces = 2000;
-            let mut own = vec![0u32; pieces];
-            for id in &ids {
-                let claims = claims(*id, ids.iter().copied().filter(|other| other != id));
-                let firsts: Vec<u32> = (0..pieces as u32).filter(|it| claims.before(*it) == 0).collect();
-                let part = pieces / ids.len();
-                prop_assert!((part / 3..=part * 2).contains(&firsts.len()), "{} of {pieces}", firsts.len());
-                firsts.into_iter().for_each(|piece| own[piece as usize] += 1);
-            }
-            prop_assert!(own.iter().all(|count| *count == 1));
-        }
-
-        /// Whatever the others do, nothing is left to them for longer than [`MAX_HOLD`], unless
-        /// a piece of its own is begun.
-        #[test]
-        fn nothing_is_left_for_long(events in events()) {
-            let start = Instant::now();
-            let (mut now, mut since) = (start, None);
-            let mut claims = claims(1, 2..6);
-            for event in events {
-                match event {
-                    Event::First(conn) => claims.is_first(conn),
-                    Event::Received(seeder, bytes) => claims.received(seeder, bytes),
-                    Event::Leaves(piece) => match claims.leaves(Some(piece)) {
-                        true => {
-                            let since = *since.get_or_insert(now);
-                            let held = now - since;
-                            // The last review was up to half a second ago.
-                            prop_assert!(held <= MAX_HOLD + 1000 * MS, "{held:?}");
-                        }
-                        false if claims.before(piece) == 0 => since = None,
-                        false => {}
-                    },
-                    Event::Pass(ms) => {
-                        now += ms * MS;
-                        claims.review(0, now);
-                    }
-                }
-            }
-        }
-
-        /// A choice is one of the pieces, and if any of the first ones is its own, it is one of these.
-        #[test]
-        fn its_own_pieces_come_first(pieces in vec(any::<u32>(), 0..100), others in 0..10u64) {
-            let claims = claims(1, (0..others).map(|other| other + 2));
-            let chosen = claims.choose(pieces.iter().copied());
-            prop_assert_eq!(chosen.is_some(), !pieces.is_empty());
-            if let Some(chosen) = chosen {
-                prop_assert!(pieces.contains(&chosen));
-                let any_own = pieces.iter().take(SAMPLES).any(|it| claims.before(*it) == 0);
-                prop_assert_eq!(claims.before(chosen) == 0, any_own);
-            }
-        }
-    }
+    mixed ^= mixed >> 31;
+    // Evenly distributed between 0 and 1, neither of them included.
+    let part = ((mixed >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+    -weight / part.ln()
 }

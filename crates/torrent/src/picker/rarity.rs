@@ -78,7 +78,13 @@ impl Rarity {
         self.availability[piece as usize]
     }
 
-    /// How many of them no counted peer has.
+    /// The wanted pieces not begun that no counted peer has.
+    pub fn unavailable_pieces(&self) -> impl Iterator<Item = u32> {
+        let first = self.levels.iter().filter_map(|level| level.buckets.first());
+        first.flatten().copied()
+    }
+
+    /// How many these are.
     pub fn unavailable(&self) -> usize {
         let first = self.levels.iter().filter_map(|level| level.buckets.first());
         first.map(Vec::len).sum()

@@ -103,6 +103,20 @@ fn leechers_do_not_wait_for_others_that_are_slower_than_the_seeder() {
 }
 
 #[test]
+fn leechers_with_unequal_parts_of_an_uplink_are_done_at_the_same_time() {
+    let setting = Setting {
+        skew: 0.5,
+        pieces: Pieces {
+            length: 4 * BLOCK,
+            total: 64 << 20,
+        },
+        ..Setting::slow_seeder()
+    };
+    let (rate, copies) = worst("unequal parts", setting);
+    assert!(rate >= 0.955 && copies <= 1.03, "{rate}, {copies}");
+}
+
+#[test]
 fn a_leecher_with_a_path_of_its_own_fetches_more_than_its_part() {
     let setting = Setting {
         own_path: true,

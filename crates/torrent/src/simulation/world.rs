@@ -61,7 +61,10 @@ pub(super) fn run(setting: Setting, seed: u64) -> Outcome {
             }
             if step % PHASE == 0 {
                 let connections = host.connections.values_mut();
-                connections.for_each(|it| it.weight = 0.2 + 1.6 * rng.f64());
+                let weights = (0..).map(|at| (0.2 + 1.6 * rng.f64()) * setting.skew.powi(at));
+                connections
+                    .zip(weights)
+                    .for_each(|(it, weight)| it.weight = weight);
             }
             host.send();
             host.act((step + id as u32).is_multiple_of(TICK), now);
