@@ -36,6 +36,10 @@ const MIN_PART: f64 = 0.75;
 /// requested them.
 const MAX_LEFT: f64 = 2.0;
 
+/// Pieces are left to others, too, once all together have everything within this time, in seconds: the part of a
+/// leecher is no more exact.
+const MAX_LEFT_OF_ALL: f64 = 1.4;
+
 /// Time after which received bytes count half.
 const HALF_LIFE: Duration = Duration::from_secs(1);
 
@@ -57,6 +61,8 @@ pub(super) struct Claims {
     leechers: BTreeMap<u64, Firsts>,
     /// Those that fetch from seeders.
     active: BTreeMap<u64, Active>,
+    /// The seconds after which they and this side will have everything.
+    left: f64,
     /// Bytes received lately from seeders and from leechers.
     received: [f64; 2],
     /// When another leecher last was the first to have a piece.
@@ -182,6 +188,7 @@ impl Claims {
     ) {
         self.own_firsts.review(elapsed, now);
         self.active.clear();
+        let mut rate = 1.0 / self.own_firsts.interval();
         for (id, firsts) in &mut self.leechers {
             firsts.review(elapsed, now);
             if firsts.is_active(now) {
@@ -191,8 +198,10 @@ impl Claims {
                     is_awaited: firsts.is_awaited(now),
                 };
                 self.active.insert(*id, active);
+                rate += 1.0 / firsts.interval();
             }
         }
+        self.left = count as f64 / rate;
         let each = (count as f64 / SAMPLES as f64).max(1.0);
         for piece in left.take(SAMPLES) {
             let first = self.place(piece).first;
@@ -225,17 +234,25 @@ impl Claims {
         place
     }
 
-    /// The piece to begin: of the first ones among `pieces`, one for which the fewest others come before this side.
-    /// Of its own it takes the one with the greatest score first, of those of others the one with the least, which the
+    /// Whether a leecher most likely has all of its own pieces soon.
+    fn is_soon(&self, id: u64) -> bool {
+        let is_little = self.left <= MAX_LEFT_OF_ALL;
+        let active = self.active.get(&id);
+        active.is_some_and(|it| it.is_awaited && (is_little || it.left <= MAX_LEFT))
+    }
+
+    /// The piece to begin: of the first ones among `pieces`, one for which the fewest others come before this side,
+    /// preferably one that the first does not have soon. Of its own it takes the one with the greatest score first, of those of others the one with the least, which the
     /// first in the order takes last: so both seldom request the same piece.
     pub fn choose(&self, pieces: impl Iterator<Item = u32>) -> Option<u32> {
         let order = |piece: u32| match self.place(piece) {
-            place if place.before == 0 => (0, -place.score),
-            place => (place.before, place.score),
+            place if place.before == 0 => (false, 0, -place.score),
+            place => (self.is_soon(place.first), place.before, place.score),
         };
         let ordered = pieces.take(SAMPLES).map(|piece| (order(piece), piece));
-        let first = ordered.min_by(|((before, score), _), ((others_before, other), _)| {
-            before.cmp(others_before).then(score.total_cmp(other))
+        let first = ordered.min_by(|(one, _), (other, _)| {
+            let order = (one.0, one.1).cmp(&(other.0, other.1));
+            order.then(one.2.total_cmp(&other.2))
         });
         first.map(|(_, piece)| piece)
     }
@@ -246,10 +263,7 @@ impl Claims {
         let first = sole.map(|piece| self.place(piece).first);
         let is_own = first == Some(self.own);
         let are_soon = match first {
-            Some(first) => {
-                let first = self.active.get(&first);
-                first.is_some_and(|it| it.is_awaited && it.left <= MAX_LEFT)
-            }
+            Some(first) => self.is_soon(first),
             None => self.active.values().all(|it| it.left <= MAX_LEFT),
         };
         let leaves = self.holds && !is_own && are_soon;

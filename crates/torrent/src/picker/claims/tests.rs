@@ -104,6 +104,30 @@ fn a_leecher_is_left_what_it_soon_has() {
 }
 
 #[test]
+fn what_another_leecher_soon_has_is_chosen_last() {
+    let now = Instant::now();
+    let (mut claims, _) = beside_a_fast_leecher(1000, 0, now);
+    // Another one comes, which is seldom the first.
+    claims.join(2, 3);
+    let end = now + Duration::from_secs(20);
+    claims.review_without_pieces(end);
+    // The order alone prefers the first kind.
+    let of = |first: u64, before: usize, count: usize| {
+        let pieces = (0..).filter(|it| {
+            let place = claims.place(*it);
+            (place.first, place.before) == (first, before)
+        });
+        pieces.take(count).collect::<Vec<u32>>()
+    };
+    let (fast, slow) = (of(2, 1, 1), of(3, 2, 40));
+    let pieces = || fast.iter().chain(&slow).copied();
+    claims.review(pieces(), 41, end);
+    assert!(claims.leaves(Some(fast[0])) && !claims.leaves(Some(slow[0])));
+    let chosen = claims.choose(pieces()).unwrap();
+    assert!(slow.contains(&chosen));
+}
+
+#[test]
 fn nothing_is_left_to_a_leecher_that_is_first_no_more() {
     let now = Instant::now();
     let (mut claims, pieces) = beside_a_fast_leecher(1000, 3, now);
