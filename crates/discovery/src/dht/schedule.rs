@@ -22,6 +22,8 @@ pub(super) struct Aim {
 pub(super) struct Schedule {
     aim: Aim,
     retry: Backoff,
+    /// Pauses after searches that found peers.
+    again: Backoff,
     /// Whether this side was announced, so that it is probably among the peers that are found.
     is_announced: bool,
 }
@@ -31,11 +33,15 @@ impl Schedule {
         Self {
             aim,
             retry: Backoff::new(RETRY.0, RETRY.1),
+            again: Backoff::new(RETRY.0, ANNOUNCE_INTERVAL),
             is_announced: false,
         }
     }
 
     /// The pause after a search; `None` if it was not begun or its node gave no account of it.
+    ///
+    /// Peers that begin at the same time search before any of them is announced, and do not find each other, but
+    /// perhaps one that was there before. So a search that found peers is also repeated soon, and then ever later.
     pub fn pause(&mut self, summary: Option<Summary>) -> Duration {
         let own = usize::from(self.is_announced);
         self.is_announced |= summary.is_some_and(|summary| summary.announced > 0);
@@ -47,7 +53,10 @@ impl Schedule {
         match summary.is_some_and(has_reached) {
             true => {
                 self.retry.reset();
-                ANNOUNCE_INTERVAL
+                match self.aim.finds {
+                    true => self.again.fail(),
+                    false => ANNOUNCE_INTERVAL,
+                }
             }
             false => self.retry.fail(),
         }
@@ -77,7 +86,7 @@ mod tests {
             announced: 1,
             ..Summary::default()
         };
-        assert_eq!(missed.pause(Some(all)), ANNOUNCE_INTERVAL);
+        assert_eq!(missed.pause(Some(all)), RETRY.0);
         assert_eq!(missed.pause(None), RETRY.0);
     }
 
@@ -93,7 +102,24 @@ mod tests {
         assert_eq!(alone.pause(Some(found(0))), RETRY.0);
         assert_eq!(alone.pause(Some(found(1))), RETRY.0 * 2);
         assert_eq!(alone.pause(None), RETRY.0 * 4);
-        assert_eq!(alone.pause(Some(found(2))), ANNOUNCE_INTERVAL);
+        assert_eq!(alone.pause(Some(found(2))), RETRY.0);
+    }
+
+    /// Those that began at the same time are not found by the first search.
+    #[test]
+    fn a_search_that_found_peers_is_repeated_too() {
+        let mut eager = schedule(true, true);
+        let found = Summary {
+            answered: 1,
+            peers: 1,
+            announced: 1,
+            ..Summary::default()
+        };
+        assert_eq!(eager.pause(Some(found)), RETRY.0);
+        let found = Some(Summary { peers: 3, ..found });
+        let pauses = [(); 8].map(|()| eager.pause(found).as_secs());
+        assert_eq!(pauses, [20, 40, 80, 160, 320, 640, 840, 840]);
+        assert_eq!(schedule(false, true).pause(found), ANNOUNCE_INTERVAL);
     }
 
     proptest! {
@@ -105,7 +131,8 @@ mod tests {
             let summary = Summary { answered, peers, announced, ..Summary::default() };
             let reached = answered > 0 && (peers > 0 || !finds) && (announced > 0 || !announces);
             let pause = schedule(finds, announces).pause(Some(summary));
-            prop_assert_eq!(pause, if reached { ANNOUNCE_INTERVAL } else { RETRY.0 });
+            let rare = reached && !finds;
+            prop_assert_eq!(pause, if rare { ANNOUNCE_INTERVAL } else { RETRY.0 });
         }
     }
 }
