@@ -9,7 +9,7 @@ const SAME: u32 = 2;
 
 /// What a path has carried.
 ///
-/// Keep it until the path expires.
+/// It counts for a while, also over fresher copies of the path: an hour, for example.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Carried {
     /// Bytes per second.

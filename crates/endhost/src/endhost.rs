@@ -21,6 +21,7 @@ use crate::daemon::Daemon;
 use crate::outage::Outage;
 use crate::path::Path;
 use crate::plain_ip;
+use crate::rates::PathRates;
 use crate::service::{Freshness, SourceError};
 use crate::source::Source;
 use crate::sync::lock;
@@ -84,6 +85,11 @@ impl Endhost {
     /// The mark of its sockets' packets.
     pub(crate) fn mark(&self) -> Option<u32> {
         self.0.mark
+    }
+
+    /// What the paths from this host have carried.
+    pub(crate) fn rates(&self) -> &PathRates {
+        &self.0.rates
     }
 
     /// The UDP ports that routers deliver to; a socket must be bound to one of them.

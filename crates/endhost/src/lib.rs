@@ -5,6 +5,7 @@
 //! - [`Endhost`]: the paths to other ASes, kept fresh, without those over dead links.
 //! - [`plain_ip`]: hosts without SCION, to use lanes and connections over plain IP.
 //! - [`lanes`]: paths in use by a socket, each kept fresh until its end.
+//! - [`PathRates`]: what paths have carried, for the next sender over them.
 //! - [`requests`] for [`ping`] and [`traceroute`], and [`probe`]: whether a host answers, over
 //!   which routers, and which paths work.
 //!
@@ -16,7 +17,8 @@
 //! task.
 //!
 //! The paths are behind one lock. Watchers are informed under it, so it comes before what they
-//! borrow, and that before the path of a lane. Of other locks, only two are taken while another is
+//! borrow, and that before the path of a lane. Under the lock of the rates of paths
+//! nothing is called. Of other locks, only two are taken while another is
 //! held here: the verified segments under the trust store of a host without a daemon, and what
 //! [`lanes`] says. Nothing is awaited, read or sent under any of them.
 
@@ -33,6 +35,7 @@ pub mod patience;
 pub mod ping;
 mod plain_ip;
 pub mod probe;
+mod rates;
 pub mod requests;
 pub mod responder;
 mod service;
@@ -53,4 +56,5 @@ pub use self::local_as::LocalAs;
 pub use self::outage::Outage;
 pub use self::path::{Path, PathError};
 pub use self::plain_ip::{on_plain_ip, plain_ip};
+pub use self::rates::{PathRates, RateRecord};
 pub use self::service::{Service, SourceError};

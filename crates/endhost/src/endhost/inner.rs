@@ -15,6 +15,7 @@ use super::cache::PathCache;
 use crate::local_as::LocalTopology;
 use crate::outage::Outage;
 use crate::path::Path;
+use crate::rates::PathRates;
 use crate::service::{Freshness, SourceError};
 use crate::source::Source;
 use crate::sync::lock;
@@ -29,6 +30,7 @@ pub(super) struct Inner {
     pub(super) mark: Option<u32>,
     pub(super) cache: Mutex<PathCache>,
     pub(super) outages: broadcast::Sender<Outage>,
+    pub(super) rates: PathRates,
     /// Wakes the task that refreshes paths when its plan may have changed.
     pub(super) replan: Arc<Notify>,
 }
@@ -82,6 +84,7 @@ impl Inner {
             address,
             mark: None,
             outages: broadcast::channel(OUTAGES_KEPT).0,
+            rates: PathRates::default(),
             replan: Arc::new(Notify::new()),
         }
     }

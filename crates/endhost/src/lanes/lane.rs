@@ -18,6 +18,7 @@ use super::table::FlowUse;
 use crate::headers::Headers;
 use crate::outage::Outage;
 use crate::path::{Path, interfaces};
+use crate::rates::RateRecord;
 use crate::sync::lock;
 
 /// Longest wait for the source of paths to return a remote's path.
@@ -127,6 +128,12 @@ impl Lane {
                 Fingerprint::of(&interfaces(local, remote, ids, IsdAsn::WILDCARD))
             }
         }
+    }
+
+    /// The record of what the path carries, and has carried before, to the lane's host.
+    pub fn rate_record(&self) -> RateRecord {
+        let rates = self.0.shared.socket.host().rates();
+        rates.record(self.fingerprint(), self.remote())
     }
 
     /// The largest payload that fits the path's packets, in bytes. If the path is unknown, an upper
