@@ -1,10 +1,15 @@
 //! The content of one session, sent.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use hawser_endhost::RateRecord;
 
 use super::subflow::{SMALL, Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
@@ -34,6 +39,8 @@ pub(super) struct Outgoing {
     turns: u64,
     /// The subflows, in the order in which they may send.
     order: Vec<SubflowKey>,
+    /// What the paths of the subflows carry.
+    rates: BTreeMap<SubflowKey, RateRecord>,
 }
 
 impl Outgoing {
@@ -50,6 +57,7 @@ impl Outgoing {
             allowance,
             turns: 0,
             order: Vec::new(),
+            rates: BTreeMap::new(),
         }
     }
 
@@ -71,7 +79,14 @@ impl Outgoing {
         let (packet, start) = (subflow.datagram, subflow.start);
         let seed = fastrand::u64(..);
         let known = start.announced.with_rtt(subflow.rtt);
-        let control = (start.algorithm).start(now, packet as u64, known, seed);
+        let mut control = (start.algorithm).start(now, packet as u64, known, seed);
+        if let Some(lane) = &subflow.lane {
+            let rates = lane.rate_record();
+            if let Some(carried) = rates.last(now) {
+                control.remember(carried);
+            }
+            self.rates.insert(key, rates);
+        }
         let content = |packet: usize| packet.saturating_sub(DATA_OVERHEAD);
         let source = &mut self.source;
         source.add_subflow(key, content(packet.min(SMALL)), control, subflow.rtt, now);
@@ -80,6 +95,9 @@ impl Outgoing {
     }
 
     pub(super) fn remove(&mut self, key: SubflowKey) {
+        if let Some(rates) = self.rates.remove(&key) {
+            rates.end(self.source.carried(key));
+        }
         self.source.remove_subflow(key);
     }
 
@@ -157,7 +175,11 @@ impl Outgoing {
         ack: &Ack,
         now: Instant,
     ) -> Result<u64, SourceError> {
-        Ok(self.source.on_ack(key, ack, now)?.delivered)
+        let acked = self.source.on_ack(key, ack, now)?;
+        if let Some(rates) = self.rates.get_mut(&key) {
+            rates.observe(now, || self.source.carried(key));
+        }
+        Ok(acked.delivered)
     }
 
     /// Sends what may be sent now. Returns when to look again.
@@ -293,6 +315,14 @@ impl Outgoing {
     }
 }
 
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        for (key, rates) in &self.rates {
+            rates.end(self.source.carried(*key));
+        }
+    }
+}
+
 /// Copies content to `out`; false when some of it is not loaded.
 fn bytes(loaded: &BTreeMap<u64, Arc<Vec<u8>>>, out: &mut Vec<u8>, content: &Range<u64>) -> bool {
     out.clear();
@@ -310,63 +340,4 @@ fn bytes(loaded: &BTreeMap<u64, Arc<Vec<u8>>>, out: &mut Vec<u8>, content: &Rang
         }
     }
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use hawser_congestion::RateControl;
-
-    use super::*;
-
-    const KEY: SubflowKey = SubflowKey(1);
-    const RANGES: u64 = 40;
-
-    /// Limits nothing.
-    #[derive(Debug)]
-    struct Free;
-
-    impl RateControl for Free {
-        fn sent(&mut self, _: Instant, _: u64, _: u64) {}
-        fn acked(&mut self, _: Instant, _: u64, _: Instant, _: u64) {}
-        fn lost(&mut self, _: Instant, _: u64, _: Instant, _: u64) {}
-        fn end(&mut self, _: Instant, _: u64, _: bool) {}
-        fn timed_out(&mut self, _: Instant) {}
-        fn rate(&self) -> f64 {
-            1e12
-        }
-        fn window(&self) -> u64 {
-            1 << 40
-        }
-        fn name(&self) -> &'static str {
-            "free"
-        }
-    }
-
-    #[test]
-    fn ranges_that_were_sent_before_they_are_read_take_no_place_of_others() {
-        let gate = Arc::new(Gate::new(RANGES as usize));
-        let mut outgoing = Outgoing::new(1 << 40, Arc::clone(&gate), Allowance::default());
-        let content = Content::zeros(RANGES * tree::RANGE).unwrap();
-        outgoing.set_content(Arc::new(content));
-        outgoing.want(0..RANGES);
-        let mut now = Instant::now();
-        let source = &mut outgoing.source;
-        source.add_subflow(KEY, 1400, Box::new(Free), None, now);
-        loop {
-            match source.poll(KEY, now) {
-                Transmit::Wait(Some(at)) => now = at,
-                Transmit::Wait(None) => break,
-                Transmit::Data { .. } | Transmit::Probe { .. } => {}
-            }
-        }
-        // More than are read ahead: the reader waits without end where one takes a place for good.
-        for range in 0..RANGES {
-            assert!(gate.enter(range));
-            let bytes = Arc::default();
-            outgoing.load(Loaded { range, bytes });
-        }
-        assert_eq!(gate.held() as u64, RANGES);
-        outgoing.confirm(0..RANGES);
-        assert!(outgoing.loaded.is_empty());
-    }
 }

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use hawser_congestion::RateControl;
+use hawser_congestion::{Carried, RateControl};
 use thiserror::Error;
 
 use self::flight::Run;
@@ -359,6 +359,11 @@ impl Source {
     /// What the subflow does.
     pub fn stats(&self, key: SubflowKey) -> Option<SubflowStats> {
         self.subflows.get(&key).map(SourceSubflow::stats)
+    }
+
+    /// What the path of the subflow carries, once its start is over.
+    pub fn carried(&self, key: SubflowKey) -> Option<Carried> {
+        self.subflows.get(&key)?.carried()
     }
 
     /// Whether less is sent over the subflow than the path may carry: it is limited, see

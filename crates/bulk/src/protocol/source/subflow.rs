@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use hawser_congestion::RateControl;
+use hawser_congestion::{Carried, RateControl};
 
 use super::super::ack::Ack;
 use super::Acked;
@@ -134,6 +134,11 @@ impl SourceSubflow {
     pub(super) fn control(&mut self, inform: impl FnOnce(&mut dyn RateControl)) {
         inform(&mut *self.control);
         self.pacing.set_rate(self.control.rate());
+    }
+
+    /// What the path carries, once the start is over.
+    pub(super) fn carried(&self) -> Option<Carried> {
+        self.control.carried()
     }
 
     pub(super) fn stats(&self) -> SubflowStats {
