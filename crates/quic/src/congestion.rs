@@ -7,8 +7,9 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use hawser_congestion::{Announced, Congestion, CongestionState, WindowControl};
-use hawser_endhost::Path;
+use hawser_congestion::{Announced, Congestion, CongestionState, RateControl, WindowControl};
+use hawser_endhost::RateRecord;
+use hawser_endhost::lanes::Lane;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
@@ -19,6 +20,8 @@ use crate::progress::Progress;
 pub(crate) struct Factory {
     announced: Announced,
     setting: Congestion,
+    /// What the path has carried before; `None` where no path is known yet.
+    rates: Option<RateRecord>,
     pub(crate) records: Records,
 }
 
@@ -57,13 +60,17 @@ impl Factory {
         factory
     }
 
-    /// A factory for a connection over `path`, which takes QUIC packets of `mtu` bytes.
-    pub(crate) fn of(path: &Path, mtu: u16, setting: Congestion) -> Self {
-        let info = path.info();
-        let metadata = &info.metadata;
-        let latency = info.latency();
+    /// A factory for a connection over `lane`, whose path takes QUIC packets of `mtu` bytes. It begins
+    /// with what the path announces, if that is known, and with what it has carried before.
+    pub(crate) fn of(lane: &Lane, mtu: u16, setting: Congestion) -> Self {
+        let announced = lane.path().map(|path| {
+            let info = path.info();
+            let metadata = &info.metadata;
+            Announced::of(&metadata.bandwidth, metadata.mtu, mtu, info.latency())
+        });
         Self {
-            announced: Announced::of(&metadata.bandwidth, metadata.mtu, mtu, latency),
+            announced: announced.unwrap_or_default(),
+            rates: Some(lane.rate_record()),
             ..Self::unknown(setting)
         }
     }
@@ -78,9 +85,15 @@ impl ControllerFactory for Factory {
 impl Factory {
     fn control(&self, now: Instant, mtu: u16) -> Control {
         let (announced, seed) = (self.announced, fastrand::u64(..));
+        let mut inner = WindowControl::new(now, mtu, announced, self.setting, seed);
+        let before = self.rates.as_ref().and_then(|rates| rates.last(now));
+        if let Some(carried) = before {
+            inner.remember(carried);
+        }
         Control {
             mtu,
-            inner: WindowControl::new(now, mtu, announced, self.setting, seed),
+            inner,
+            rates: self.rates.clone(),
             records: self.records.clone(),
         }
     }
@@ -91,7 +104,16 @@ impl Factory {
 struct Control {
     mtu: u16,
     inner: WindowControl,
+    rates: Option<RateRecord>,
     records: Records,
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if let Some(rates) = &self.rates {
+            rates.end(self.inner.carried());
+        }
+    }
 }
 
 impl Control {
@@ -139,6 +161,9 @@ impl Controller for Control {
         _largest: Option<u64>,
     ) {
         self.recorded(|inner| inner.on_end(now, in_flight, app_limited));
+        if let Some(rates) = &mut self.rates {
+            rates.observe(now, || self.inner.carried());
+        }
     }
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {

@@ -202,9 +202,9 @@ impl Endpoint {
         let shared = &self.0.shared;
         let mtu = self.mtu(peer, &path)?;
         let began = Instant::now();
-        let controllers = Factory::of(&path, mtu, shared.config.congestion);
-        let records = controllers.records.clone();
         let lane = shared.driver.lanes().open(peer, path)?;
+        let controllers = Factory::of(&lane, mtu, shared.config.congestion);
+        let records = controllers.records.clone();
         let mut client = ClientConfig::new(Arc::clone(&shared.tls.client) as _);
         client.transport_config(transport(&shared.config, Mtu::Known(mtu), controllers));
         let closed = |reason| ConnectError::Closed { peer, reason };

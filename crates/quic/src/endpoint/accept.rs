@@ -118,10 +118,11 @@ async fn set_up(
     let path = lane.look_up().await;
     let max = lane.max_payload().max(MIN_MTU);
     let setting = shared.config.congestion;
-    let (mtu, controllers) = match path {
-        Some(path) => (Mtu::Known(max), Factory::of(&path, max, setting)),
-        None => (Mtu::UpTo(max), Factory::unknown(setting)),
+    let mtu = match path {
+        Some(_) => Mtu::Known(max),
+        None => Mtu::UpTo(max),
     };
+    let controllers = Factory::of(&lane, max, setting);
     let records = controllers.records.clone();
     let config = server_config(&shared.tls, &shared.config, mtu, controllers);
     let quic = shared.driver.accept(incoming, lane.flow(), config)?;
