@@ -242,8 +242,9 @@ impl Claims {
     }
 
     /// The piece to begin: of the first ones among `pieces`, one for which the fewest others come before this side,
-    /// preferably one that the first does not have soon. Of its own it takes the one with the greatest score first, of those of others the one with the least, which the
-    /// first in the order takes last: so both seldom request the same piece.
+    /// preferably one that the first does not have soon. Of its own it takes the one with the greatest score first,
+    /// of those of others the one with the least, which the first in the order takes last: so both seldom request the
+    /// same piece.
     pub fn choose(&self, pieces: impl Iterator<Item = u32>) -> Option<u32> {
         let order = |piece: u32| match self.place(piece) {
             place if place.before == 0 => (false, 0, -place.score),
