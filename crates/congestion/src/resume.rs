@@ -27,7 +27,7 @@
 //! - What the path has carried before (the draft's saved parameters) is no reason to jump: it may have
 //!   been a share, or may be gone. The first train is half as fast again as that. It is a 32nd of a round
 //!   trip, where half of one would be lost on a path that carries less now; and it shows the rate at once
-//!   if the path carries the same, and goes on like any other if it carries more.
+//!   if the path carries the same. If it carries more, larger trains follow, as after any other.
 //! - A packet may have waited for an acknowledgement, where they come in lumps: it waits in a queue only if
 //!   its round trip is longer by more than that.
 //! - In Validating the window grows by twice as much as in slow start, since packets are paced for the
@@ -51,7 +51,7 @@ const AFTER_LOSSES: f64 = 0.5;
 const WITH_QUEUE: f64 = 0.9;
 /// The part that is left with a queue where only a train has shown what the path carries: others fill it.
 const AMONG_OTHERS: f64 = 0.7;
-/// The part of a round trip by which acknowledgements may come late without being a sign of a queue.
+/// Acknowledgements that are late by up to a round trip divided by this are no sign of a queue.
 const MAX_LUMP: u32 = 2;
 /// Longest jump, in bytes: half of the largest window that receivers here give.
 const MAX_JUMP: f64 = (128u64 << 20) as f64;

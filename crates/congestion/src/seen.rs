@@ -42,7 +42,7 @@ impl Seen {
     }
 }
 
-/// Whether more is lost of so many bytes than is tolerated, in packets of this size.
+/// Whether `lost` bytes of the `of` that were sent, in packets of `packet` bytes, are more than is tolerated.
 pub(crate) fn is_too_much(lost: u64, of: u64, packet: u64) -> bool {
     lost as f64 > tolerated(of, packet)
 }

@@ -117,8 +117,8 @@ pub(crate) enum Verdict {
 }
 
 impl Train {
-    /// The first train, after what `seen` shows of the first flight, over a path that has `carried` so many
-    /// bytes per second before. `None` where it would show nothing.
+    /// The first train, after what `seen` shows of the first flight, over a path that has
+    /// `carried` that rate before, in bytes per second. `None` where it would show nothing.
     pub(crate) fn first(seen: &Seen, carried: Option<f64>) -> Option<Self> {
         if seen.min_rtt < MIN_RTT || seen.window > MAX_FIRST * seen.packet || seen.has_queue() {
             return None;
@@ -318,7 +318,7 @@ impl Train {
         self.next(seen, FASTER_LONG, lasts)
     }
 
-    /// The next train, this many times as large, of so many seconds.
+    /// The next train: `times` as large as this one, and as long as `lasts`, in seconds.
     fn next(&self, seen: &Seen, times: f64, lasts: f64) -> Verdict {
         let bytes = (times * self.bytes as f64) as u64;
         match bytes > MAX_BYTES {

@@ -54,7 +54,7 @@ fn a_change_of_the_algorithm_is_recorded() {
 const RTT: Duration = Duration::from_millis(50);
 const BYTES_PER_MS: f64 = 100e3;
 
-/// Sends over that path for so many milliseconds. Returns how many bytes.
+/// Sends over that path for `ms` milliseconds. Returns the bytes sent.
 fn run(control: &mut Control, mut now: Instant, ms: u32) -> u64 {
     let (mut sent, mut in_flight, mut number, mut due) = (0, 0, 0, 0.0_f64);
     // When the link is idle, and what arrives: when, its number, and when it was sent.

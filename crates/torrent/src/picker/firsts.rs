@@ -10,14 +10,14 @@ const HALF_LIFE: Duration = Duration::from_secs(3);
 /// What counts for each leecher beside the pieces that it was first to have: few of these say little.
 const PRIOR: f64 = 1.0;
 
-/// A leecher no longer fetches from seeders once it was not the first to have a piece for so many times its mean
-/// interval.
+/// A leecher counts as one that fetches from seeders until it was not the first to have a piece for its mean interval
+/// times this.
 const INTERVALS: f64 = 5.0;
 
 /// The shortest and the longest such time.
 const PATIENCE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10);
 
-/// Others do not wait for it any more after this time and so many intervals.
+/// Others wait for it for this time plus this number of its mean intervals.
 const WAIT: (Duration, f64) = (Duration::from_millis(300), 2.0);
 
 /// The pieces that a leecher was the first to have.

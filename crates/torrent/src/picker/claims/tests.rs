@@ -150,7 +150,7 @@ enum Event {
     First(ConnId),
     Received(bool, u32),
     Leaves(u32),
-    /// So many milliseconds pass, and so many pieces are left.
+    /// Milliseconds that pass, and the pieces that are left then.
     Pass(u32, u32),
 }
 
