@@ -29,14 +29,18 @@ use crate::protocol::Role;
 use crate::report::HolderReport;
 use crate::served::{self, Served};
 
-/// How long the carrier may take to end, and then connections.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the carrier may take to end, and then connections: more than a carrier that runs needs, as it
+/// may get no processor for a while.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a carrier waits for an earlier one whose end has not been noticed yet.
 const VACATE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Longest wait until another host can be reached again, and then over as many slots as before.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE_TIME: Duration = Duration::from_secs(1);
+
+/// Longest wait until the carrier speaks of a session of which a connection has arrived.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval at which the carrier is informed of which hosts there are connections to: much less than
 /// the time after which it ends an unused session.
@@ -214,9 +218,9 @@ impl Carriers {
             let _ = carrier.requests.send(ToCarrier::Down);
         }
         // What does not end in this time ends with the process.
-        let _ = tokio::time::timeout(END_TIMEOUT, self.detached()).await;
+        let _ = wait(END_TIMEOUT, self.detached()).await;
         self.0.relays.end_all("the shim is taken down");
-        let _ = tokio::time::timeout(END_TIMEOUT, self.0.relays.idle()).await;
+        let _ = wait(END_TIMEOUT, self.0.relays.idle()).await;
         self.blocking(|this| this.captures().release()).await;
     }
 
@@ -422,6 +426,23 @@ impl Carriers {
         };
         let _ = tokio::time::timeout(RECONNECT_TIMEOUT, reached(|_| 1)).await;
         let _ = tokio::time::timeout(SETTLE_TIME, reached(|live| live.before)).await;
+    }
+
+    /// Whether there is this session, of which a connection has arrived. The carrier may be about to say
+    /// so.
+    pub(super) async fn has_session(&self, session: Session) -> bool {
+        let known = async {
+            loop {
+                let moved = self.0.moved.notified();
+                let mut moved = pin!(moved);
+                moved.as_mut().enable();
+                if self.state().live.contains_key(&session) {
+                    return;
+                }
+                moved.await;
+            }
+        };
+        wait(SESSION_TIMEOUT, known).await.is_some()
     }
 
     /// Informs a carrier of which hosts programs are connected to, until it ends.

@@ -146,13 +146,12 @@ async fn first_bytes(stream: &Watched) -> Result<[u8; preamble::LENGTH], Incomin
     Ok(bytes)
 }
 
-async fn handle(
-    stream: &Arc<Watched>,
-    from: SocketAddr,
+/// Connects to the server that the other side asks for.
+async fn reach_server(
+    stream: &Watched,
     carriers: &Carriers,
     named: &mut Option<Preamble>,
-) -> Result<(), IncomingError> {
-    let block = block(from).ok_or(IncomingError::NotAShim)?;
+) -> Result<(Watched, Preamble), IncomingError> {
     let bytes = first_bytes(stream).await?;
     // The other side opens another one.
     if opening::is_plain_tcp(stream) {
@@ -160,9 +159,28 @@ async fn handle(
     }
     let ends = Preamble::decode(&bytes)?;
     *named = Some(ends);
+    let server = connect_server(&carriers.served(), &ends).await?;
+    Ok((Watched::from_tokio(server)?, ends))
+}
+
+async fn handle(
+    stream: &Arc<Watched>,
+    from: SocketAddr,
+    carriers: &Carriers,
+    named: &mut Option<Preamble>,
+) -> Result<(), IncomingError> {
+    let block = block(from).ok_or(IncomingError::NotAShim)?;
+    let session = (block.address(0), Role::Server);
+    // From now on it learns of the end of its session, which may have ended before.
+    let expected = carriers.relays().expect(session);
+    if !carriers.has_session(session).await {
+        return Err(IncomingError::Ended("its session has ended".to_owned()));
+    }
+    let (server, ends) = match expected.run(reach_server(stream, carriers, named)).await {
+        Ok(reached) => reached?,
+        Err(end) => return Err(IncomingError::Ended(end.to_string())),
+    };
     let destination = ends.destination;
-    let server = Watched::from_tokio(connect_server(&carriers.served(), &ends).await?)?;
-    let expected = carriers.relays().expect((block.address(0), Role::Server));
     let relayed = expected.begin(New {
         source: ends.source,
         destination,
@@ -209,6 +227,66 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
+    use crate::holder::carrier::tests::{alone, tell};
+    use crate::link::ToHolder;
+    use crate::served::{Served, ServedPort};
+
+    /// The other host says goodbye right after its program has connected.
+    #[tokio::test]
+    async fn a_session_that_ends_while_a_connection_begins_ends_the_connection() {
+        let block = Block::of(&hawser_keys::PeerKey([7; 32]), 3);
+        let (peer, role) = (block.address(0), Role::Server);
+        let carriers = alone();
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let served = Served {
+            ports: vec![ServedPort {
+                port: 443,
+                server: Some(server.local_addr().unwrap()),
+            }],
+            ..Served::default()
+        };
+        tell(&carriers, ToHolder::Serve(served)).await;
+        let name = "the other host".to_owned();
+        let live = vec![1];
+        let slots = ToHolder::Slots {
+            peer,
+            role,
+            live,
+            name,
+        };
+        tell(&carriers, slots).await;
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let connecting = TcpStream::connect(listener.local_addr().unwrap());
+        let (other, accepted) = tokio::join!(connecting, listener.accept());
+        let other = other.unwrap();
+        let stream = Arc::new(Watched::from_tokio(accepted.unwrap().0).unwrap());
+        let handling = {
+            let carriers = carriers.clone();
+            let from = SocketAddr::new(block.address(1).into(), 5000);
+            tokio::spawn(async move { handle(&stream, from, &carriers, &mut None).await })
+        };
+        tokio::task::yield_now().await;
+        let reason = "the other host has ended it".to_owned();
+        let ended = ToHolder::Ended {
+            peer,
+            role,
+            reason,
+            at_once: false,
+        };
+        tell(&carriers, ended).await;
+        let ends = Preamble {
+            destination: "192.0.2.1:443".parse().unwrap(),
+            source: "192.0.2.2:4000".parse().unwrap(),
+        };
+        relay::write_all(&other, &ends.encode()).await.unwrap();
+        let handled = tokio::time::timeout(Duration::from_secs(300), handling).await;
+        let handled = handled.expect("the connection has not ended").unwrap();
+        assert!(
+            matches!(&handled, Err(IncomingError::Ended(why)) if why.contains("has ended")),
+            "{handled:?}"
+        );
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_of_this_process_is_no_silence_of_the_other_side() {

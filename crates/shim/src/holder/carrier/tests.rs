@@ -38,6 +38,11 @@ pub(in crate::holder) fn set_lender(carriers: &Carriers, lender: Lender) {
     });
 }
 
+/// The carrier has sent this.
+pub(in crate::holder) async fn tell(carriers: &Carriers, message: ToHolder) {
+    carriers.on_message(message).await;
+}
+
 /// Without captures and without a carrier.
 pub(in crate::holder) fn alone() -> Carriers {
     with_carrier(None)
@@ -152,6 +157,36 @@ async fn a_session_that_begins_after_one_has_ended_is_another() {
     drop(found);
     carriers.relays().end_all("down");
     assert_eq!(expected.end().as_deref(), Some("down"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_may_arrive_before_the_carrier_speaks_of_its_session() {
+    let carriers = alone();
+    let session = (PEER, Role::Server);
+    let asking = {
+        let carriers = carriers.clone();
+        tokio::spawn(async move { carriers.has_session(session).await })
+    };
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!asking.is_finished());
+    let role = Role::Server;
+    let slots = ToHolder::Slots {
+        peer: PEER,
+        role,
+        live: vec![1],
+        name: "the other host".to_owned(),
+    };
+    carriers.on_message(slots).await;
+    assert!(asking.await.unwrap());
+    // One whose session has ended does not find it.
+    let ended = ToHolder::Ended {
+        peer: PEER,
+        role,
+        reason: "unused".to_owned(),
+        at_once: false,
+    };
+    carriers.on_message(ended).await;
+    assert!(!carriers.has_session(session).await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,6 +99,20 @@ impl Expected {
         }
     }
 
+    /// Runs what is to be done before it begins, until that ends, or what the connection needs does.
+    ///
+    /// # Errors
+    /// What has ended.
+    pub(in crate::holder) async fn run<T>(
+        &self,
+        before: impl Future<Output = T>,
+    ) -> Result<T, End> {
+        tokio::select! {
+            done = before => Ok(done),
+            end = wait_for_end(self.ended.clone()) => Err(end),
+        }
+    }
+
     /// Why its session or the shim has ended, if one has.
     pub(in crate::holder) fn end(&self) -> Option<String> {
         self.ended.borrow().as_ref().map(End::reason)
@@ -168,21 +182,9 @@ impl Relayed {
     /// # Errors
     /// What has ended.
     pub(in crate::holder) async fn run<T>(&self, relay: impl Future<Output = T>) -> Result<T, End> {
-        let mut ended = self.ended.clone();
-        let end = async {
-            loop {
-                let end = ended.borrow_and_update().clone();
-                match end {
-                    Some(end) => return end,
-                    // The sender is there as long as this.
-                    None if ended.changed().await.is_err() => std::future::pending().await,
-                    None => {}
-                }
-            }
-        };
         tokio::select! {
             done = relay => Ok(done),
-            end = end => Err(end),
+            end = wait_for_end(self.ended.clone()) => Err(end),
             () = self.cut() => Err(End::Cut),
         }
     }
@@ -211,6 +213,19 @@ impl Drop for Relayed {
         if let Some(mut entry) = state.all.remove(&self.number) {
             // The last chance to count; what is unknown by now is not counted.
             let _ = entry.count(&mut state.totals);
+        }
+    }
+}
+
+/// Waits until something ends that a connection needs.
+async fn wait_for_end(mut ended: watch::Receiver<Option<End>>) -> End {
+    loop {
+        let end = ended.borrow_and_update().clone();
+        match end {
+            Some(end) => return end,
+            // The sender is there as long as the connection.
+            None if ended.changed().await.is_err() => std::future::pending().await,
+            None => {}
         }
     }
 }
