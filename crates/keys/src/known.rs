@@ -69,6 +69,18 @@ pub enum ServerKeyError {
     File(#[from] KeysFileError),
 }
 
+impl ServerKeyError {
+    /// The key that the server shows; `None` if the file cannot be used.
+    pub fn key(&self) -> Option<PeerKey> {
+        match self {
+            Self::Unknown { key, .. } | Self::Changed { key, .. } | Self::NotGiven { key, .. } => {
+                Some(*key)
+            }
+            Self::File(_) => None,
+        }
+    }
+}
+
 /// An entry of the file, with the number of its line.
 type Line = (usize, (Host, PeerKey));
 

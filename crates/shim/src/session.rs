@@ -12,7 +12,7 @@ mod server;
 
 pub(crate) use self::client::{
     Action, ClientSession, Connect, Connected, DialError, Ending, Figures, HEAD_START, LaneOrigin,
-    RequestId, SessionError, Settings,
+    RequestId, Settings,
 };
 pub(crate) use self::lane_key::LaneKey;
 pub(crate) use self::server::{

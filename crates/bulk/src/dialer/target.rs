@@ -82,8 +82,14 @@ impl Target {
         match (&self.trust, self.agreement.key()) {
             (Trust::Known(known), _) => {
                 let checked = known.check(peer, key);
-                checked.map_err(|error| DialError::Fatal(error.into()))?;
                 let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+                checked.map_err(|error| match error.key() {
+                    // It was trusted: the watch over that decides, which looks twice. The file of keys may
+                    // just be written.
+                    Some(key) if shown.contains(&key) => failed(&error),
+                    None if !shown.is_empty() => failed(&error),
+                    _ => DialError::Fatal(error.into()),
+                })?;
                 shown.insert(key);
             }
             (Trust::Code(_), Some(agreed)) if agreed != key => {

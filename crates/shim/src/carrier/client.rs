@@ -6,7 +6,7 @@
 //! When the session is over, or nobody can make requests any more, requests that were not taken are
 //! refused, and the driver ends. It cancels the dials, waits until the streams that programs have ended are
 //! delivered, tells the other host over every lane, closes the lanes, and informs the holder last; all of
-//! it within [`GOODBYE`]. Nothing is delivered after a revocation, nor is anything told after a failure.
+//! it within [`GOODBYE`]. Nothing is delivered after a revocation or a failure.
 //!
 //! The driver owns the dials, the lanes with their connections, the streams, and the answers that are owed.
 //! The messages of all its lanes have [`INBOX`] places; while these are full, nothing is read from the

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use hawser_endhost::patience::wait;
 use hawser_manager::PathOptions;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -136,6 +137,6 @@ impl Clients {
         self.all.clear();
         let ended = async { while self.next_end().await {} };
         // Those that have no path yet have nobody to take leave of.
-        let _ = tokio::time::timeout(GOODBYE, ended).await;
+        let _ = wait(GOODBYE, ended).await;
     }
 }

@@ -40,11 +40,11 @@ impl ClientDriver {
         let peer = self.peer();
         match action {
             Action::DialPath { subflow, path } => {
-                let dial = dial(self.node.clone(), peer, path, self.session.key());
+                let dial = dial(self.node.clone(), peer, path);
                 self.dials.start(LaneOrigin::Path(subflow), dial);
             }
             Action::DialPlainIp(to) => {
-                let dial = dial_plain_ip(self.node.clone(), peer, to, self.session.key());
+                let dial = dial_plain_ip(self.node.clone(), peer, to);
                 self.dials.start(LaneOrigin::PlainIp(to), dial);
             }
             Action::CancelDial(subflow) => {

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use hawser_endhost::patience::wait;
+
 use super::ClientDriver;
 use crate::link::ToHolder;
 use crate::plane::lane::LaneKey;
 use crate::protocol::{Message, Role, Status};
 use crate::session::Ending;
 
-/// Longest wait until the other side has noticed the end: more than a round trip on Earth. Over a path
-/// that has just failed nothing comes back.
+/// Longest wait until the other side has noticed the end, without the time in which this process did not
+/// run: more than a round trip on Earth. Over a path that has just failed nothing comes back.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longest wait until streams are delivered that programs have ended.
 const DELIVERY_TIMEOUT: Duration = Duration::from_millis(300);
 /// Interval at which that is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a session may take to end: less than the holder waits for its carrier.
+/// How long a session may take to end while this process runs: less than the holder waits for its carrier.
 pub(in crate::carrier) const GOODBYE: Duration = DELIVERY_TIMEOUT.saturating_add(CLOSE_TIMEOUT);
 
 impl ClientDriver {
@@ -32,9 +34,7 @@ impl ClientDriver {
             // Packets that are sent from now on ask for another session.
             self.node.plane().remove_session(table);
         }
-        if ending != Ending::Failed {
-            self.take_leave().await;
-        }
+        self.take_leave().await;
         let lanes: Vec<LaneKey> = self.lanes.keys().copied().collect();
         for lane in lanes {
             self.close(lane);
@@ -58,21 +58,21 @@ impl ClientDriver {
             }
         };
         // What takes longer ends as open connections do.
-        let _ = tokio::time::timeout(DELIVERY_TIMEOUT, delivered).await;
+        let _ = wait(DELIVERY_TIMEOUT, delivered).await;
     }
 
     /// Informs the other side over every lane, as any path may be dead, and waits until it has closed
-    /// them.
+    /// them. Without that it would keep its connections until it notices that nobody comes back.
     async fn take_leave(&self) {
         let closed = async {
             for one in self.lanes.values() {
-                one.lane.send(Message::Bye);
+                one.lane.close_with(Message::Bye);
             }
             for one in self.lanes.values() {
                 one.connection.closed().await;
             }
         };
-        // Otherwise it notices later that nobody comes back.
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, closed).await;
+        // Later the lanes still try, as long as this process runs.
+        let _ = wait(CLOSE_TIMEOUT, closed).await;
     }
 }

@@ -141,6 +141,14 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
                 self.facts.last_error = Some(error.clone());
                 self.lost(origin, Failure::Failed, error, now);
             }
+            // Others have shown that key: the watch over the trust in it decides, which looks twice. The
+            // file of keys may just be written.
+            DialError::Peer(SessionError::Key(error))
+                if self.key.is_some() && error.key().is_none_or(|key| self.key == Some(key)) =>
+            {
+                self.facts.last_error = Some(error.to_string());
+                self.lost(origin, Failure::Failed, error.to_string(), now);
+            }
             DialError::Peer(error) => self.end(Some(error)),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use CarrierKind::{Mptcp, Quic};
-use hawser_keys::PeerKey;
+use hawser_keys::{PeerKey, ServerKeyError};
 use hawser_path::Select;
 
 use super::world::{KEY, MS, World, guess, path};
@@ -205,6 +205,31 @@ fn a_host_that_is_not_trusted_ends_the_session() {
     world.fail(0, DialError::Peer(error));
     world.settle();
     assert!(failure(&world).contains("shows the key"));
+}
+
+/// The file of keys is just written, or the key is revoked: the watch over it finds out, and says goodbye.
+#[test]
+fn a_key_that_one_dial_does_not_find_ends_nothing_by_itself() {
+    let mut world = World::with_paths(Quic, &[1, 2]);
+    world.connect(0, KEY, 10 * MS);
+    world.settle();
+    let server = "1-ff00:0:99,192.0.2.1:31800".parse().unwrap();
+    let file = "known_hosts".into();
+    let unknown = |key| {
+        DialError::Peer(SessionError::Key(ServerKeyError::Unknown {
+            server,
+            key,
+            file,
+        }))
+    };
+    world.fail(0, unknown(KEY));
+    world.settle();
+    assert_eq!((&world.end, world.lanes.len()), (&None, 1));
+    let error = world.session.facts().last_error.clone();
+    assert!(error.unwrap().contains("not known here"));
+    world.session.distrust();
+    world.settle();
+    assert!(matches!(&world.end, Some((Ending::Revoked, _))));
 }
 
 /// All paths stall, as when a cable is pulled; one is connected anew.
