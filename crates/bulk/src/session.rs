@@ -38,6 +38,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
+use hawser_endhost::patience::wait;
 use hawser_manager::{Failure, SubflowId};
 use hawser_session::{MessageSender, message_queue};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -267,7 +268,7 @@ impl Session {
         let stripped = self.part.stripped();
         let controls = self.subflows.into_controls();
         let last = controls.map(MessageSender::finish);
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, join_all(last)).await;
+        let _ = wait(CLOSE_TIMEOUT, join_all(last)).await;
         Ended {
             result,
             progress,

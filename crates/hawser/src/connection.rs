@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hawser_endhost::patience::wait;
 use hawser_keys::PeerKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -167,7 +168,7 @@ impl Connection {
         let closed = poll_fn(|cx| session.poll_close(cx)).await;
         let drained = poll_fn(|cx| session.poll_drained(cx));
         // The paths that are left end by themselves.
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, drained).await;
+        let _ = wait(CLOSE_TIMEOUT, drained).await;
         closed
     }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::{Lanes, TOKEN};
-use hawser_endhost::patience::elapse;
+use hawser_endhost::patience::{elapse, wait};
 use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr};
 use hawser_keys::{Identity, KeyError, PeerKey};
@@ -249,7 +249,7 @@ impl Endpoint {
     pub async fn close(&self) {
         let driver = &self.0.shared.driver;
         driver.close(NO_CODE, ENDPOINT_CLOSED);
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, driver.wait_draining()).await;
+        let _ = wait(CLOSE_TIMEOUT, driver.wait_draining()).await;
     }
 }
 
