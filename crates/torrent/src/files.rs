@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::bitfield::Bitfield;
 use crate::metainfo::Metainfo;
+use crate::picker::Wanted;
 use crate::piece_map::PieceMap;
 use crate::pieces::Pieces;
 use crate::selection::{Priority, Selection};
-use crate::wanted::Wanted;
 
 /// The state of one file of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +142,7 @@ mod tests {
             let (before, after) = order.split_at(before.min(order.len()));
             before.iter().for_each(|piece| { verified.set(*piece); });
             let selection = Selection::none().with_file(0, Priority::High);
-            let wanted = Wanted::of(&selection, &metainfo);
+            let wanted = selection.wanted(&metainfo);
             tally.select(&selection, &wanted, &verified);
             for piece in after {
                 verified.set(*piece);

@@ -38,7 +38,6 @@ mod limits;
 mod network;
 mod options;
 mod peer;
-mod picker;
 mod piece_map;
 mod pipeline;
 mod progress;
@@ -61,11 +60,11 @@ mod tcp;
 mod testing;
 mod transport;
 mod utp;
-mod wanted;
 mod web;
 
 use hawser_merkle as merkle;
 use hawser_metainfo::{layout, pieces};
+use hawser_picker as picker;
 use hawser_wire::{self as wire, bitfield};
 
 pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};

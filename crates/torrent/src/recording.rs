@@ -12,7 +12,6 @@ use crate::files::{FileTally, FilesProgress};
 use crate::metainfo::{Metainfo, layout};
 use crate::peer::Shared;
 use crate::selection::Selection;
-use crate::wanted::Wanted;
 
 /// Time between two records of a download: after a crash the files that were written to since are hashed.
 const RECORD_INTERVAL: Duration = Duration::from_secs(60);
@@ -27,7 +26,7 @@ pub fn recorded_files(metainfo: &Metainfo, record: &Path) -> Option<FilesProgres
         verified.set(piece);
     }
     let (mut tally, all) = (FileTally::new(metainfo), Selection::all());
-    tally.select(&all, &Wanted::of(&all, metainfo), &verified);
+    tally.select(&all, &all.wanted(metainfo), &verified);
     Some(tally.progress().clone())
 }
 

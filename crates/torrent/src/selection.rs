@@ -2,34 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use hawser_picker::Wanted;
+pub use hawser_picker::{PieceOrder, Priority};
 use thiserror::Error;
 
 use crate::metainfo::Metainfo;
-
-/// How much a file is wanted. A piece that has bytes of several files is wanted as much as the one
-/// of them that is wanted most.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Priority {
-    /// Not at all: its file is not created.
-    Skip,
-    /// After all others.
-    Low,
-    /// As most files.
-    #[default]
-    Normal,
-    /// Before all others.
-    High,
-}
-
-/// The order in which pieces of one priority are fetched.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum PieceOrder {
-    /// Those that fewest peers have come first, which keeps all pieces available in the swarm.
-    #[default]
-    RarestFirst,
-    /// In the order of the content, as for reading while it is fetched.
-    Sequential,
-}
 
 /// Bytes of a file that are needed before all others, whatever the priority of the file: those
 /// that are about to be read. Their pieces are fetched in order.
@@ -127,6 +104,32 @@ impl Selection {
         self.window
     }
 
+    /// The pieces of the selected files of a torrent. A piece of padding alone is not wanted: its bytes are
+    /// known (BEP 47).
+    pub(crate) fn wanted(&self, metainfo: &Metainfo) -> Wanted {
+        let pieces = metainfo.pieces;
+        let mut priorities = vec![Priority::Skip; pieces.count() as usize];
+        let (mut at, mut window) = (0, 0..0);
+        for (index, file) in metainfo.files.iter().enumerate() {
+            let bytes = at..at + file.length;
+            at = bytes.end;
+            if file.padding {
+                continue;
+            }
+            let priority = self.priority(index);
+            for piece in pieces.overlapping(&bytes) {
+                let known = &mut priorities[piece as usize];
+                *known = priority.max(*known);
+            }
+            if let Some(it) = self.window().filter(|it| it.file == index) {
+                let start = bytes.start + it.offset.min(file.length);
+                let end = start.saturating_add(it.length).min(bytes.end);
+                window = pieces.overlapping(&(start..end));
+            }
+        }
+        Wanted::new(priorities, self.order(), window)
+    }
+
     /// Checks that it fits a torrent.
     ///
     /// # Errors
@@ -148,8 +151,12 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
+    use hawser_picker::Padding;
+    use proptest::prelude::*;
+
     use super::*;
     use crate::testing::torrent_of;
+    use crate::wire::BLOCK;
 
     #[test]
     fn a_selection_that_does_not_fit_is_refused() {
@@ -171,5 +178,76 @@ mod tests {
         let error = one.clone().with_window(window(0)).check(&metainfo);
         assert_eq!(error, Err(SelectionError::SkippedWindow(0)));
         assert_eq!(one.with_window(window(1)).check(&metainfo), Ok(()));
+    }
+
+    fn any_priority() -> impl Strategy<Value = Priority> {
+        prop_oneof![
+            Just(Priority::Skip),
+            Just(Priority::Low),
+            Just(Priority::Normal),
+            Just(Priority::High),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn pieces_and_blocks_are_those_of_their_bytes(
+            files in proptest::collection::vec(
+                (0u64..90_000, any::<bool>(), any_priority()),
+                1..8,
+            ),
+            blocks in 1u32..4,
+            file: prop::sample::Index,
+            offset in 0u64..100_000,
+            length in 0u64..100_000,
+        ) {
+            let total: u64 = files.iter().map(|(length, ..)| length).sum();
+            prop_assume!(total > 0 && files.iter().any(|(length, padding, _)| !padding && *length > 0));
+            let names: Vec<String> = (0..files.len()).map(|i| i.to_string()).collect();
+            let listed: Vec<(&str, u64, bool)> = files
+                .iter()
+                .zip(&names)
+                .map(|((length, padding, _), name)| (name.as_str(), *length, *padding))
+                .collect();
+            let metainfo = torrent_of(&listed, blocks * BLOCK);
+            let window = Window { file: file.index(files.len()), offset, length };
+            let mut selection = Selection::none().with_window(Some(window));
+            for (index, (_, _, priority)) in files.iter().enumerate() {
+                selection = selection.with_file(index, *priority);
+            }
+            let (wanted, padding) = (selection.wanted(&metainfo), Padding::of(&metainfo));
+            let pieces = metainfo.pieces;
+            // The file of each byte, and its position in it.
+            let of: Vec<(usize, u64)> = files
+                .iter()
+                .enumerate()
+                .flat_map(|(index, (length, ..))| (0..*length).map(move |at| (index, at)))
+                .collect();
+            let is_padding = |byte: u64| files[of[byte as usize].0].1;
+            for piece in 0..pieces.count() {
+                let bytes = || pieces.range(piece).filter(|byte| !is_padding(*byte));
+                let expected = bytes().map(|byte| files[of[byte as usize].0].2).max();
+                prop_assert_eq!(wanted.priority(piece), expected.unwrap_or(Priority::Skip));
+                let first = |byte: u64| {
+                    let (file, at) = of[byte as usize];
+                    file == window.file && (offset..offset + length).contains(&at)
+                };
+                prop_assert_eq!(wanted.window().contains(&piece), bytes().any(first));
+                let padded = padding.blocks(pieces, piece);
+                for block in 0..pieces.size(piece).div_ceil(BLOCK) {
+                    let start = pieces.start(piece) + u64::from(block * BLOCK);
+                    let end = pieces.range(piece).end.min(start + u64::from(BLOCK));
+                    let expected = (start..end).all(is_padding);
+                    prop_assert_eq!(padded.contains(&block), expected);
+                    if !expected {
+                        let last = (start..end).rfind(|byte| !is_padding(*byte));
+                        let requested = padding.trim(start, (end - start) as u32);
+                        prop_assert_eq!(Some(start + u64::from(requested) - 1), last);
+                    }
+                }
+            }
+        }
     }
 }

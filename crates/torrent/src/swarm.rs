@@ -95,11 +95,11 @@ use crate::error::DownloadError;
 use crate::files::FileTally;
 use crate::metainfo::{Metainfo, Version};
 use crate::peer::{self, Inputs, Session, Shared};
+use crate::picker::Padding;
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
 use crate::selection::Selection;
 use crate::transport::{Connection, Transport};
-use crate::wanted::{Padding, Wanted};
 use crate::wire::{
     EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, SCION_PEX, UT_METADATA, UT_PEX,
 };
@@ -154,7 +154,7 @@ impl<T: Transport> Swarm<T> {
         let announced_final = shared.is_final();
         let files = FileTally::new(&metainfo);
         let (pieces, padding) = (metainfo.pieces, Padding::of(&metainfo));
-        let (wanted, seed) = (Wanted::of(&Selection::all(), &metainfo), fastrand::u64(..));
+        let (wanted, seed) = (Selection::all().wanted(&metainfo), fastrand::u64(..));
         let mut picker = Picker::of(pieces, verified, wanted, padding, seed);
         picker.set_own_id(shared.ours.peer_id.short());
         let mut swarm = Self {

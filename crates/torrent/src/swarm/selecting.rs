@@ -11,7 +11,6 @@ use crate::error::SelectError;
 use crate::requests::Requests;
 use crate::selection::Selection;
 use crate::transport::Transport;
-use crate::wanted::Wanted;
 
 /// A request to select other files, and where its result goes.
 pub(crate) type Select = (Selection, oneshot::Sender<Result<(), SelectError>>);
@@ -72,7 +71,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Fetches the files of a selection, which is in force on disk, and no others.
     fn want(&mut self, selection: &Selection, now: Instant) {
-        let wanted = Wanted::of(selection, &self.metainfo);
+        let wanted = selection.wanted(&self.metainfo);
         let cancel = self.fetching.picker.select(wanted);
         super::fetching::cancel(&mut self.conns, cancel);
         let picker = &self.fetching.picker;

@@ -10,11 +10,11 @@ use super::seeds::MAX_WEB_SEEDS;
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::metainfo::Metainfo;
+use crate::picker::Padding;
 use crate::picker::{Arrival, ConnId, GroupId, Picker};
 use crate::progress::WebSeedState;
 use crate::selection::{PieceOrder, Priority, Selection};
 use crate::testing::torrent_of;
-use crate::wanted::{Padding, Wanted};
 use crate::wire::{BLOCK, Request};
 
 const SEEDS: usize = 3;
@@ -76,7 +76,7 @@ impl World {
             .collect();
         let mut metainfo = torrent_of(&listed, 4 * BLOCK);
         metainfo.sources.web_seeds = (0..SEEDS).map(|n| format!("http://w{n}/")).collect();
-        let wanted = Wanted::of(&Selection::all(), &metainfo);
+        let wanted = Selection::all().wanted(&metainfo);
         let none = Bitfield::empty(metainfo.pieces.count());
         let pieces = metainfo.pieces;
         let padding = Padding::of(&metainfo);
@@ -268,7 +268,7 @@ impl World {
     }
 
     fn select(&mut self, selection: &Selection) {
-        let wanted = Wanted::of(selection, &self.metainfo);
+        let wanted = selection.wanted(&self.metainfo);
         for (conn, request) in self.picker.select(wanted) {
             if conn == PEER {
                 self.of_peer.retain(|it| *it != request);

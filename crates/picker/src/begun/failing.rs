@@ -1,8 +1,8 @@
 //! Fetching blocks again that are known to be wrong.
 
 use super::Begun;
-use crate::picker::Picker;
-use crate::picker::piece::Block;
+use crate::Picker;
+use crate::piece::Block;
 
 impl Begun {
     /// Frees blocks that were received. Other blocks stay as they are.

@@ -1,7 +1,7 @@
 //! Which pieces are requested, and in which order, when not all are wanted alike.
 
 use super::*;
-use crate::selection::{PieceOrder, Priority};
+use crate::wanted::{PieceOrder, Priority};
 
 /// Random priorities and a random order for `count` pieces; everything for seed 0.
 pub fn wanted(seed: u64, (start, length): (u32, u32), count: u32) -> Wanted {
@@ -186,16 +186,13 @@ fn a_piece_whose_hash_is_due_is_kept_when_it_is_no_longer_wanted() {
 fn padding_is_never_requested() {
     let length = u64::from(BLOCK);
     // The second block of the first piece, and all but a byte of the third one.
-    let files = [
-        ("a", length, false),
-        ("p", length, true),
-        ("b", length + 1, false),
-    ];
-    let files = [&files[..], &[("q", 2 * length - 1, true)]].concat();
-    let metainfo = crate::testing::torrent_of(&files, 2 * BLOCK);
-    let pieces = metainfo.pieces;
-    let wanted = Wanted::of(&crate::Selection::all(), &metainfo);
-    let padding = Padding::of(&metainfo);
+    let padding = Padding::new([length..2 * length, 3 * length + 1..5 * length]);
+    let pieces = Pieces {
+        length: 2 * BLOCK,
+        total: 5 * length,
+    };
+    let priorities = vec![Priority::Normal, Priority::Normal, Priority::Skip];
+    let wanted = Wanted::new(priorities, PieceOrder::RarestFirst, 0..0);
     let mut picker = Picker::of(pieces, Bitfield::empty(3), wanted, padding, 1);
     assert_eq!(picker.free_blocks(), 3);
     add(&mut picker, 1, 1, 0..3);

@@ -2,7 +2,7 @@
 
 use super::{ConnId, Picker, Placed};
 use crate::wanted::Wanted;
-use crate::wire::BLOCK;
+use hawser_wire::BLOCK;
 
 impl Picker {
     /// Whether every wanted piece is verified.

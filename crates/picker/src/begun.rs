@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
-use crate::bitfield::Bitfield;
 use crate::wanted::Wanted;
+use hawser_wire::Bitfield;
 
 mod failing;
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::conn::Asked;
 use super::{ConnId, Picked, Picker, request};
-use crate::selection::PieceOrder;
+use crate::wanted::PieceOrder;
 use crate::wanted::{Rank, WINDOW};
-use crate::wire::BLOCK;
+use hawser_wire::BLOCK;
 
 /// A piece that may be in a run: its rank, and how many counted peers have it.
 pub(super) type Candidate = (Rank, u32);
@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::selection::Priority;
+    use crate::wanted::Priority;
 
     const NORMAL: Rank = (false, Priority::Normal);
 

@@ -1,12 +1,12 @@
 //! A piece being fetched, and the names of connections, peers and blocks.
 
-use crate::wire::BLOCK;
+use hawser_wire::BLOCK;
 
 /// A connection: one path-level peer.
-pub(crate) type ConnId = u64;
+pub type ConnId = u64;
 
 /// All path-level peers of one peer.
-pub(crate) type GroupId = u32;
+pub type GroupId = u32;
 
 /// A block: its piece, and its number in the piece.
 pub(super) type BlockRef = (u32, u32);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::piece::BlockRef;
 use super::rarity::Choice;
 use super::{ConnId, Picked, Picker, Placed, request};
-use crate::wire::BLOCK;
+use hawser_wire::BLOCK;
 
 /// Blocks requested first over a connection, which are most likely under way.
 const COMMITTED: usize = 4;

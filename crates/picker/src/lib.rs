@@ -1,11 +1,19 @@
-//! Which block is requested over which connection.
+//! Which blocks of a torrent are requested next, and from whom.
 //!
-//! Pure: no I/O; the caller passes the time. Pieces are chosen by rank: those that are read now, then
-//! by the priority of their files. Of those with the same rank they are chosen rarest first, the
-//! first one at random, or in order; pieces already begun come before new ones, and several connections may share a piece,
-//! block by block, so that all path-level peers of a peer work on the same few pieces. A block is
-//! requested over one connection only, except through [`Picker::duplicate`], which is for the
-//! endgame.
+//! Pure: no I/O and no clock; the caller passes the time, and chance comes from a seed. Downloads ask a
+//! [`Picker`], and so do the leechers of simulated swarms.
+//!
+//! Pieces are chosen by rank: those that are read now ([`Wanted`]), then by the priority of their files. Of
+//! those with the same rank they are chosen rarest first, the first one at random, or in order. Pieces
+//! already begun come before new ones, and several connections may share a piece, block by block, so that
+//! all path-level peers of a peer work on the same few pieces. Seeders are asked first for what no leecher
+//! has, and leechers share those pieces out among each other.
+//!
+//! A block is requested over one connection only, except through [`Picker::duplicate`], which is for the
+//! endgame. One that was given up may arrive all the same; it is not the peer's fault.
+//!
+//! Memory: a bit for each piece and connection, some bytes for each block of the pieces that are begun, and
+//! at most 8,192 blocks for each connection that may still arrive late.
 
 mod begun;
 mod claims;
@@ -18,24 +26,25 @@ mod run;
 mod selecting;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
+
+use hawser_metainfo::Pieces;
+use hawser_wire::{BLOCK, Bitfield, Request};
 
 use self::begun::Begun;
 use self::claims::Claims;
 use self::conn::{Asked, Conn, Expected};
 use self::piece::{Block, BlockRef};
-pub(crate) use self::piece::{ConnId, GroupId};
+pub use self::piece::{ConnId, GroupId};
 use self::rarity::Rarity;
-use crate::bitfield::Bitfield;
-use crate::pieces::Pieces;
-use crate::wanted::{Padding, Wanted};
-use crate::wire::{BLOCK, Request};
+pub use self::wanted::{Padding, PieceOrder, Priority, Wanted};
 
 /// Chooses what to fetch next, and over which connection.
 #[derive(Debug)]
-pub(crate) struct Picker {
+pub struct Picker {
     pieces: Pieces,
     verified: Bitfield,
     wanted: Wanted,
@@ -56,11 +65,12 @@ pub(crate) struct Picker {
 }
 
 /// A request over a connection.
-pub(crate) type Placed = (ConnId, Request);
+pub type Placed = (ConnId, Request);
 
 /// Blocks chosen to be requested over a connection.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Picked {
+pub struct Picked {
+    /// In the order in which they are to be sent.
     pub requests: Vec<Request>,
     /// Requests for the same blocks over stalled connections, to be cancelled.
     pub cancel: Vec<Placed>,
@@ -68,10 +78,15 @@ pub(crate) struct Picked {
 
 /// What to do with a block that arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub enum Arrival {
     /// A new block: write it. `cancel` lists requests that are no longer needed, or were forgotten
     /// by the peer; `complete` means that the block was the last one of its piece.
-    New { cancel: Vec<Placed>, complete: bool },
+    New {
+        /// Requests to be cancelled.
+        cancel: Vec<Placed>,
+        /// Whether its piece is complete, and to be verified.
+        complete: bool,
+    },
     /// The block was received before, is no longer wanted, or was never requested: drop it.
     Surplus,
     /// The peer sends far more than was requested of it: these bytes so far. Drop the peer.
@@ -81,7 +96,6 @@ pub(crate) enum Arrival {
 impl Picker {
     /// For a torrent whose pieces `verified` are on disk, and of which everything is wanted; `seed`
     /// is for the random choices.
-    #[cfg(test)]
     pub fn new(pieces: Pieces, verified: Bitfield, seed: u64) -> Self {
         let wanted = Wanted::everything(pieces);
         Self::of(pieces, verified, wanted, Padding::default(), seed)

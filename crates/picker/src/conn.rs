@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use super::piece::{BlockRef, GroupId};
-use crate::bitfield::Bitfield;
+use hawser_wire::Bitfield;
 
 /// Most blocks remembered per connection as requested once and given up since. If such a block
 /// arrives after all it is accepted; one that is not remembered is dropped.

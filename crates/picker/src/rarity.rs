@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::claims::Claims;
-use crate::bitfield::Bitfield;
-use crate::selection::{PieceOrder, Priority};
+use crate::wanted::{PieceOrder, Priority};
 use crate::wanted::{Rank, WINDOW, Wanted};
+use hawser_wire::Bitfield;
 
 /// The place of a piece that is in no bucket.
 const NOWHERE: u32 = u32::MAX;
