@@ -1,6 +1,6 @@
 //! All pieces being fetched, with counts of their free and received blocks.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
 use crate::wanted::Wanted;
@@ -14,7 +14,7 @@ pub(super) const MAX_HOLDERS: usize = 3;
 /// The pieces being fetched.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
-    pieces: HashMap<u32, Piece>,
+    pieces: BTreeMap<u32, Piece>,
     /// Pieces with free blocks, in the order in which they are finished.
     open: VecDeque<u32>,
     /// Pieces with suspended blocks.
@@ -32,7 +32,7 @@ pub(super) struct Begun {
 impl Begun {
     /// The pieces, by number.
     #[cfg(test)]
-    pub fn pieces(&self) -> &HashMap<u32, Piece> {
+    pub fn pieces(&self) -> &BTreeMap<u32, Piece> {
         &self.pieces
     }
 

@@ -28,7 +28,7 @@ mod selecting;
 mod tests;
 mod wanted;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use hawser_metainfo::Pieces;
@@ -57,7 +57,7 @@ pub struct Picker {
     untouched: u64,
     begun: Begun,
     claims: Claims,
-    conns: HashMap<ConnId, Conn>,
+    conns: BTreeMap<ConnId, Conn>,
     rng: fastrand::Rng,
     /// Blocks that arrived again, as they were requested over another connection although the first
     /// was expected to deliver them.
@@ -120,7 +120,7 @@ impl Picker {
             untouched: 0,
             begun: Begun::default(),
             claims: Claims::default(),
-            conns: HashMap::new(),
+            conns: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(seed),
             repeated: 0,
         };

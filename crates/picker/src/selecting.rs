@@ -26,8 +26,7 @@ impl Picker {
         self.wanted = wanted;
         let mut cancel = Vec::new();
         let unwanted = self.begun.unwanted(&self.wanted);
-        let mut conns: Vec<ConnId> = self.conns.keys().copied().collect();
-        conns.sort_unstable();
+        let conns: Vec<ConnId> = self.conns.keys().copied().collect();
         for conn in conns {
             let released = self.release_where(conn, |_, it| unwanted.contains(&it.block.0));
             cancel.extend(released.into_iter().map(|request| (conn, request)));

@@ -2,7 +2,7 @@ mod late;
 mod seeders;
 mod selecting;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -7,6 +7,7 @@ use hawser_manager::Carried;
 
 use crate::book::Book;
 use crate::host::{Host, HostId};
+use crate::pieces::Fetch;
 
 /// A path-level peer: uploader, leecher, and which of the paths between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +30,8 @@ pub(crate) struct Flow {
     pub ready: Duration,
     /// Whether it carries data in this step.
     pub carries: bool,
-    /// The piece it fetches.
-    pub piece: Option<usize>,
+    /// The block that it carries.
+    pub fetch: Option<Fetch>,
     /// Bytes per second.
     pub rate: f64,
     /// The fraction of a byte left over from the last step.
@@ -57,7 +58,7 @@ impl Flow {
             used: false,
             ready: Duration::ZERO,
             carries: false,
-            piece: None,
+            fetch: None,
             rate: 0.0,
             rest: 0.0,
             bytes: 0,

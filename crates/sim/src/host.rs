@@ -15,7 +15,7 @@ use crate::random::generator;
 pub(crate) type HostId = u32;
 
 /// A host.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Host {
     pub isd_as: IsdAsn,
     /// When it joins; seeders at the beginning.
@@ -55,7 +55,7 @@ pub(crate) fn hosts(
         options.hosts.leechers,
         rng(2),
     )?;
-    let (mut rng, mut seeds) = (rng(3), rng(5));
+    let (mut rng, mut seeds, mut picks) = (rng(3), rng(5), rng(6));
     let mut host = |isd_as, arrives, pieces, goal| Host {
         isd_as,
         arrives,
@@ -68,20 +68,22 @@ pub(crate) fn hosts(
     };
     let mut hosts: Vec<Host> = seeders
         .into_iter()
-        .map(|isd_as| Host {
+        .zip(0..)
+        .map(|(isd_as, at)| Host {
             here: true,
             finished: Some(Duration::ZERO),
             ..host(
                 isd_as,
                 Duration::ZERO,
-                Pieces::all(options.size),
+                Pieces::all(options.size, at),
                 Goal::Seeding,
             )
         })
         .collect();
     for (at, isd_as) in leechers.into_iter().enumerate() {
         let arrives = options.arrive.mul_f64(rng.f64());
-        let pieces = Pieces::none(options.size, at as u64);
+        let number = (options.hosts.seeders + at) as HostId;
+        let pieces = Pieces::none(options.size, number, picks.u64(..));
         hosts.push(Host {
             rides_free: at < options.hosts.free_riders,
             ..host(isd_as, arrives, pieces, Goal::Fetching)

@@ -11,10 +11,11 @@
 //!   host has a rate of its own in each direction. Connecting and the first request take three
 //!   round trips over the delays of the links; resuming a path-level peer takes one. Slow start,
 //!   loss, jitter and queues are left out.
-//! - Hosts behave as in BitTorrent: they fetch the pieces that are rarest among all present hosts
-//!   first, and choke as downloads and seeders do (`hawser-choker`); free riders serve nobody. A
-//!   leecher leaves as soon as it is complete. Requests, and what peers learn of each other, take no
-//!   time.
+//! - Hosts request block by block what the picker of downloads chooses (`hawser-picker`), one block
+//!   of each path-level peer at a time, and choke as downloads and seeders do (`hawser-choker`); free
+//!   riders serve nobody. In the end, blocks that are late are requested twice. A leecher leaves as soon
+//!   as it is complete. Requests, and what peers learn of each other, take no time; what has arrived of
+//!   a block when its peer chokes is lost.
 //! - [`SelectBy`] says which side chooses the paths: each leecher for itself, by selection, time
 //!   slots and sensing, or each uploader for all leechers it serves, by assignment, turns and
 //!   sensing (001, section VI).

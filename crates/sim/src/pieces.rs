@@ -1,49 +1,79 @@
-//! The pieces of a host, and which it fetches next.
+//! What a host has, and what it fetches next.
 
+use std::time::Instant;
+
+use hawser_picker::{Arrival, ConnId, Picker, Placed};
+use hawser_wire::{BLOCK, Bitfield, Request};
+
+use crate::flow::FlowKey;
+use crate::host::HostId;
 use crate::random::mix;
 
-/// Number of pieces, unless they would be smaller than [`MIN_PIECE`].
+/// Number of pieces, unless they would be smaller than a block.
 const PIECES: u64 = 128;
-const MIN_PIECE: u64 = 16 << 10;
 
-/// The pieces of a host.
-#[derive(Debug, Clone)]
+/// The pieces of a host, and the picker that chooses what it requests.
+#[derive(Debug)]
 pub(crate) struct Pieces {
-    /// Missing bytes of each piece.
-    missing: Vec<u64>,
-    /// Number of path-level peers that fetch each piece.
-    busy: Vec<u16>,
-    /// The pieces it has, 64 to a word.
-    have: Vec<u64>,
-    left: u64,
+    picker: Picker,
     size: u64,
-    /// Orders equally rare pieces, differently on each host.
-    taste: u64,
+    left: u64,
+}
+
+/// A block on its way to a host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fetch {
+    request: Request,
+    /// Bytes that have not arrived.
+    left: u32,
+}
+
+/// What comes of a block that has arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// The piece that it completes.
+    pub whole: Option<u32>,
+    /// Requests that are needed no more.
+    pub cancel: Vec<Placed>,
+}
+
+/// The connection by which a host knows what another one has, also while that one does not serve it.
+fn acquaintance(other: HostId) -> ConnId {
+    u64::from(other) << 32
+}
+
+/// The connection of a path-level peer.
+pub(crate) fn connection(key: FlowKey) -> ConnId {
+    acquaintance(key.from) + 1 + key.path as u64
+}
+
+/// The id by which other leechers know a host.
+fn id(host: HostId) -> u64 {
+    mix(u64::from(host))
 }
 
 impl Pieces {
-    /// A host without pieces of content of this size, in bytes.
-    pub fn none(size: u64, taste: u64) -> Self {
-        let piece = size.div_ceil(PIECES).max(MIN_PIECE);
-        let begins = (0..size.div_ceil(piece)).map(|at| piece * at);
-        let missing: Vec<u64> = begins.map(|begin| piece.min(size - begin)).collect();
-        Self {
-            busy: vec![0; missing.len()],
-            have: vec![0; missing.len().div_ceil(64)],
-            missing,
-            left: size,
-            size,
-            taste: mix(taste),
-        }
+    fn new(size: u64, has: fn(u32) -> Bitfield, host: HostId, seed: u64) -> Self {
+        let length = size.div_ceil(PIECES).next_multiple_of(u64::from(BLOCK));
+        let pieces = hawser_metainfo::Pieces {
+            length: u32::try_from(length).unwrap_or(u32::MAX / BLOCK * BLOCK),
+            total: size,
+        };
+        let has = has(pieces.count());
+        let left = if has.is_full() { 0 } else { size };
+        let mut picker = Picker::new(pieces, has, seed);
+        picker.set_own_id(id(host));
+        Self { picker, size, left }
+    }
+
+    /// A host without pieces of content of this size, in bytes; `seed` is for its random choices.
+    pub fn none(size: u64, host: HostId, seed: u64) -> Self {
+        Self::new(size, Bitfield::empty, host, seed)
     }
 
     /// A host with all pieces.
-    pub fn all(size: u64) -> Self {
-        let mut all = Self::none(size, 0);
-        for piece in 0..all.missing.len() {
-            all.take(piece, u64::MAX);
-        }
-        all
+    pub fn all(size: u64, host: HostId) -> Self {
+        Self::new(size, Bitfield::full, host, 0)
     }
 
     /// Bytes of the content.
@@ -51,106 +81,218 @@ impl Pieces {
         self.size
     }
 
-    /// Bytes that are missing.
+    /// Bytes of blocks that have not arrived.
     pub fn left(&self) -> u64 {
         self.left
     }
 
     /// The pieces it has.
-    pub fn held(&self) -> impl Iterator<Item = usize> {
-        (0..self.missing.len()).filter(|&piece| self.has(piece))
+    pub fn held(&self) -> &Bitfield {
+        self.picker.verified()
     }
 
-    pub fn has(&self, piece: usize) -> bool {
-        self.have[piece / 64] & (1 << (piece % 64)) != 0
+    /// Whether it has everything.
+    pub fn is_complete(&self) -> bool {
+        self.picker.is_complete()
     }
 
-    /// Whether `from` has a piece that is missing here.
-    pub fn wants(&self, from: &Self) -> bool {
-        let mut words = self.have.iter().zip(&from.have);
-        words.any(|(own, theirs)| theirs & !own != 0)
+    /// Meets another leecher, which has these pieces.
+    pub fn meet(&mut self, other: HostId, has: Bitfield) {
+        self.join(acquaintance(other), other, has);
     }
 
-    /// The piece to request from `from`: the rarest that no path-level peer fetches, otherwise the
-    /// one with most bytes missing (endgame).
-    pub fn next(&self, from: &Self, copies: &[u32]) -> Option<usize> {
-        let mut best: Option<(u16, u64, u64, usize)> = None;
-        for (word, (own, theirs)) in self.have.iter().zip(&from.have).enumerate() {
-            let mut open = theirs & !own;
-            while open != 0 {
-                let piece = word * 64 + open.trailing_zeros() as usize;
-                open &= open - 1;
-                let busy = self.busy[piece].min(1);
-                let rank = match busy {
-                    0 => u64::from(copies[piece]),
-                    _ => u64::MAX - self.missing[piece],
-                };
-                let key = (busy, rank, mix(self.taste ^ piece as u64), piece);
-                if best.is_none_or(|best| key < best) {
-                    best = Some(key);
+    /// The other leecher has left.
+    pub fn part(&mut self, other: HostId) {
+        self.picker.remove_conn(acquaintance(other));
+    }
+
+    /// It has left, complete: it needs to know nobody any more.
+    pub fn forget(&mut self) {
+        *self = Self::all(self.size, 0);
+    }
+
+    /// Whether a leecher that it has met has a piece that is missing here.
+    pub fn wants(&self, other: HostId) -> bool {
+        self.picker.is_interesting(acquaintance(other))
+    }
+
+    /// A host that has these pieces begins to serve it as this path-level peer.
+    pub fn begin(&mut self, key: FlowKey, has: Bitfield) {
+        self.join(connection(key), key.from, has);
+    }
+
+    fn join(&mut self, conn: ConnId, other: HostId, has: Bitfield) {
+        self.picker.add_conn(conn, other);
+        self.picker.set_has(conn, has);
+        self.picker.set_id(conn, id(other));
+    }
+
+    /// The path-level peer is gone.
+    pub fn end(&mut self, key: FlowKey) {
+        self.picker.remove_conn(connection(key));
+    }
+
+    /// The path-level peer serves it no more, for now.
+    pub fn release(&mut self, key: FlowKey) {
+        self.picker.release(connection(key));
+    }
+
+    /// A leecher has one more piece. Returns requests that are needed no more.
+    pub fn add(&mut self, other: HostId, flows: &[FlowKey], piece: u32) -> Vec<Placed> {
+        let mut cancel = self.picker.add_has(acquaintance(other), piece);
+        for key in flows {
+            cancel.extend(self.picker.add_has(connection(*key), piece));
+        }
+        cancel
+    }
+
+    /// Takes note of the time; to be called in every step.
+    pub fn review(&mut self, now: Instant) {
+        self.picker.review(now);
+    }
+
+    /// The next block to fetch from a path-level peer.
+    pub fn request(&mut self, key: FlowKey) -> Option<Fetch> {
+        let mut picked = self.picker.pick(connection(key), 1);
+        Some(Fetch::of(picked.requests.pop()?))
+    }
+
+    /// Whether every block is here or on its way.
+    pub fn is_ending(&self) -> bool {
+        self.picker.free_blocks() == 0
+    }
+
+    /// A block to fetch from a path-level peer that others would deliver later: `late` says in how many
+    /// seconds, if that is too late.
+    pub fn repeat(&mut self, key: FlowKey, late: impl Fn(ConnId) -> Option<f64>) -> Option<Fetch> {
+        let own = connection(key);
+        let again = self.picker.duplicate(own, |conn, _| late(conn))?;
+        Some(Fetch::of(again))
+    }
+
+    /// A block has arrived from a path-level peer.
+    pub fn receive(&mut self, key: FlowKey, fetch: Fetch, now: Instant) -> Arrived {
+        let request = fetch.request;
+        match self.picker.receive(connection(key), request, now) {
+            Arrival::New { cancel, complete } => {
+                self.left -= u64::from(request.length);
+                if complete {
+                    self.picker.verify(request.piece);
                 }
+                let whole = complete.then_some(request.piece);
+                Arrived { whole, cancel }
             }
+            Arrival::Surplus | Arrival::Flood(_) => Arrived::default(),
         }
-        best.map(|(.., piece)| piece)
     }
+}
 
-    /// A path-level peer begins to fetch a piece.
-    pub fn begin(&mut self, piece: usize) {
-        self.busy[piece] += 1;
-    }
-
-    /// A path-level peer has fetched a piece, or gives it up.
-    pub fn end(&mut self, piece: usize) {
-        self.busy[piece] -= 1;
-    }
-
-    /// Adds at most `bytes` received bytes to a piece. Returns how many were added, and whether
-    /// they complete the piece.
-    pub fn take(&mut self, piece: usize, bytes: u64) -> (u64, bool) {
-        let taken = bytes.min(self.missing[piece]);
-        self.missing[piece] -= taken;
-        self.left -= taken;
-        let whole = taken > 0 && self.missing[piece] == 0;
-        if whole {
-            self.have[piece / 64] |= 1 << (piece % 64);
+impl Fetch {
+    fn of(request: Request) -> Self {
+        Self {
+            request,
+            left: request.length,
         }
-        (taken, whole)
     }
+
+    /// Bytes of it that have arrived.
+    pub fn begun(self) -> u64 {
+        u64::from(self.request.length - self.left)
+    }
+
+    /// Seconds until it arrives at this rate, in bytes per second.
+    pub fn seconds(self, rate: f64) -> f64 {
+        f64::from(self.left) / rate
+    }
+
+    /// Takes up to `bytes` bytes that arrive. Returns how many, and whether it is whole.
+    pub fn take(&mut self, bytes: u64) -> (u64, bool) {
+        let taken = u64::from(self.left).min(bytes);
+        self.left -= taken as u32;
+        (taken, self.left == 0)
+    }
+
+    /// Whether it is this request over this connection.
+    pub fn is(self, key: FlowKey, placed: &Placed) -> bool {
+        *placed == (connection(key), self.request)
+    }
+}
+
+/// The path-level peer of a connection to the host `to`; `None` for an acquaintance.
+pub(crate) fn flow(conn: ConnId, to: HostId) -> Option<FlowKey> {
+    let path = (conn & u64::from(u32::MAX)).checked_sub(1)?;
+    Some(FlowKey {
+        from: (conn >> 32) as HostId,
+        to,
+        path: path as usize,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn pieces_add_up() {
-        for size in [1, 16 << 10, (16 << 10) + 1, 100_000_000] {
-            let missing = Pieces::none(size, 0).missing;
-            assert_eq!(missing.iter().sum::<u64>(), size);
-            assert!(missing.len() <= 128);
-            assert_eq!(Pieces::all(size).left(), 0);
-            assert_eq!(Pieces::all(size).held().count(), missing.len());
+    fn key(from: HostId) -> FlowKey {
+        FlowKey {
+            from,
+            to: 9,
+            path: 2,
         }
     }
 
     #[test]
-    fn the_rarest_piece_comes_first_and_busy_ones_last() {
-        let size = 3 * (16 << 10);
-        let (mut leecher, seeder) = (Pieces::none(size, 1), Pieces::all(size));
-        let copies = [3, 1, 2];
-        assert!(leecher.wants(&seeder) && !seeder.wants(&leecher));
-        for expected in [1, 2, 0] {
-            assert_eq!(leecher.next(&seeder, &copies), Some(expected));
-            leecher.begin(expected);
+    fn pieces_add_up() {
+        for size in [1, 16 << 10, (16 << 10) + 1, 100_000_000, 1 << 40] {
+            let (mut host, all) = (Pieces::none(size, 9, 1), Pieces::all(size, 1));
+            assert_eq!((host.left(), all.left()), (size, 0));
+            assert!(all.is_complete() && !host.is_complete());
+            if size == 1 << 40 {
+                continue;
+            }
+            assert!(all.held().count() <= 128);
+            host.begin(key(1), all.held().clone());
+            let mut carried = 0;
+            while let Some(mut fetch) = host.request(key(1)) {
+                carried += fetch.take(10_000).0;
+                let (rest, whole) = fetch.take(u64::MAX);
+                carried += rest;
+                assert!(whole);
+                host.receive(key(1), fetch, Instant::now());
+            }
+            assert_eq!((carried, host.left()), (size, 0));
+            assert!(host.is_complete());
         }
-        // All are being fetched: the one with most missing is fetched twice.
-        leecher.take(1, 10_000);
-        leecher.take(2, 5_000);
-        assert_eq!(leecher.next(&seeder, &copies), Some(0));
-        assert_eq!(leecher.take(2, u64::MAX), ((16 << 10) - 5_000, true));
-        assert_eq!(leecher.take(2, 5), (0, false));
-        // This leecher offers only that piece.
-        let other = Pieces::none(size, 2);
-        assert_eq!(other.next(&leecher, &copies), Some(2));
+    }
+
+    #[test]
+    fn connections_are_those_of_flows() {
+        assert_eq!(flow(connection(key(7)), 9), Some(key(7)));
+        assert_eq!(flow(acquaintance(7), 9), None);
+    }
+
+    #[test]
+    fn leechers_that_have_met_know_what_the_other_has() {
+        let size = 4 * u64::from(BLOCK);
+        let mut host = Pieces::none(size, 9, 1);
+        host.meet(3, Bitfield::empty(4));
+        assert!(!host.wants(3));
+        host.add(3, &[], 2);
+        assert!(host.wants(3));
+        host.begin(key(3), Bitfield::empty(4));
+        assert!(host.request(key(3)).is_none());
+        host.add(3, &[key(3)], 2);
+        let fetch = host.request(key(3)).unwrap();
+        assert!(!host.is_ending());
+        // Another path-level peer may be faster.
+        host.begin(key(4), Bitfield::full(4));
+        while host.request(key(4)).is_some() {}
+        assert!(host.is_ending());
+        let again = host.repeat(key(4), |_| Some(2.0)).unwrap();
+        assert_eq!(again.request, fetch.request);
+        let arrived = host.receive(key(4), again, Instant::now());
+        assert_eq!(arrived.whole, Some(2));
+        assert!(fetch.is(key(3), &arrived.cancel[0]));
+        host.part(3);
+        assert!(!host.wants(3));
     }
 }

@@ -29,8 +29,6 @@ pub(crate) struct Swarm {
     chooser: Box<dyn Chooser>,
     peers: usize,
     seeders: usize,
-    /// By piece: how many hosts have it.
-    copies: Vec<u32>,
     served: Served,
     rng: fastrand::Rng,
     base: Instant,
@@ -71,7 +69,6 @@ impl Swarm {
         let base = Instant::now();
         let hosts = host::hosts(network, options, base)?;
         let book = Book::new(network, &hosts, options, by);
-        let pieces = hosts.first().map_or(0, |host| host.pieces.held().count());
         Ok(Self {
             loads: vec![Load::default(); book.directions],
             book,
@@ -84,7 +81,6 @@ impl Swarm {
             },
             peers: options.peers,
             seeders: options.hosts.seeders,
-            copies: vec![options.hosts.seeders as u32; pieces],
             served: Served::default(),
             rng: generator(options.seed, 4),
             base,
@@ -119,12 +115,13 @@ impl Swarm {
         self.choke(now)?;
         self.chooser.tick(&self.flows, now, &mut self.orders);
         self.obey(since);
+        self.review(now);
         self.set_carrying(since);
         if std::mem::take(&mut self.changed) {
             self.share_out();
         }
         self.steps += 1;
-        self.carry(since);
+        self.carry(now);
         self.part(now);
         Ok(())
     }
@@ -166,6 +163,8 @@ impl Swarm {
                 None if !use_ => continue,
                 None => {
                     let new = Flow::new(&mut self.book, &self.hosts, key);
+                    let has = self.hosts[key.from as usize].pieces.held().clone();
+                    self.hosts[key.to as usize].pieces.begin(key, has);
                     self.flows.0.entry(key).or_insert(new)
                 }
             };
@@ -176,8 +175,9 @@ impl Swarm {
             if use_ {
                 let is_new = flow.ready == Duration::ZERO;
                 flow.ready = now + flow.rtt * if is_new { FIRST_BYTE_ROUND_TRIPS } else { 1 };
-            } else if let Some(piece) = flow.piece.take() {
-                self.hosts[key.to as usize].pieces.end(piece);
+            } else if flow.fetch.take().is_some() {
+                // What has arrived of the block is lost.
+                self.hosts[key.to as usize].pieces.release(key);
             }
         }
     }

@@ -143,16 +143,39 @@ fn nothing_is_lost_and_no_link_carries_more_than_it_can() {
             }
         }
         let carried = swarm.total().bytes;
-        assert_eq!(
-            carried,
-            options.size * options.hosts.leechers as u64,
-            "{by}"
+        let needed = options.size * options.hosts.leechers as u64;
+        // Blocks that were under way at a choke, or were requested twice in the end, are carried again.
+        let most = needed + needed / 50;
+        assert!(
+            (needed..=most).contains(&carried),
+            "{by}: {carried} of {needed}"
         );
         let outcome = outcome::Outcome::of(&swarm, by);
         assert_eq!(outcome.finished, options.hosts.leechers);
-        assert_eq!(outcome.delivered_bytes, carried);
+        assert_eq!(outcome.delivered_bytes, needed);
         assert!(outcome.jain <= 1.0 && outcome.shared.iter().all(|one| one.utilisation <= 1.0));
     }
+}
+
+/// Each leecher has a picker and a choker of its own.
+#[test]
+fn thousands_of_leechers_get_everything_and_little_twice() {
+    let (network, mut options) = fig_9();
+    options.hosts.leechers = 2000;
+    options.size = 1 << 20;
+    options.peers = 8;
+    options.arrive = Duration::from_secs(10);
+    let mut swarm = Swarm::new(&network, &options, SelectBy::Downloader).unwrap();
+    while swarm.leechers().iter().any(|one| one.finished.is_none()) {
+        assert!(swarm.now() < options.duration, "not done in time");
+        swarm.step().unwrap();
+    }
+    let (carried, needed) = (swarm.total().bytes, options.size * 2000);
+    let most = needed + needed / 20;
+    assert!((needed..=most).contains(&carried), "{carried} of {needed}");
+    // What the seeder sends crosses one of its two links; what leechers of one AS send each other, none.
+    let by_seeder = swarm.loads.iter().map(|load| load.bytes).max().unwrap();
+    assert!(by_seeder < needed / 2, "{by_seeder} of {needed}");
 }
 
 #[test]

@@ -3,24 +3,50 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hawser_picker::{ConnId, Placed};
+
 use super::{Load, Swarm};
-use crate::choose::Pair;
+use crate::choose::{Now, Pair};
 use crate::fair::max_min;
-use crate::flow::Flow;
+use crate::flow::{Flow, FlowKey, Flows};
 use crate::host::HostId;
 use crate::options::STEP;
+use crate::pieces;
+
+/// A block that takes longer than this, in seconds, is requested from another peer, too, which has nothing
+/// else to send.
+const LATE: f64 = 2.0 * STEP.as_secs_f64();
 
 impl Swarm {
-    /// Determines which path-level peers have data to carry.
+    /// Lets the pickers of all that fetch take note of the time.
+    pub(super) fn review(&mut self, now: Now) {
+        let fetching = self.hosts[self.seeders..].iter_mut();
+        let fetching = fetching.filter(|host| host.here && host.finished.is_none());
+        fetching.for_each(|host| host.pieces.review(now.instant));
+    }
+
+    /// Determines which path-level peers have data to carry: those that are asked for a block.
     pub(super) fn set_carrying(&mut self, now: Duration) {
-        for (key, flow) in &mut self.flows.0 {
-            if !flow.used && !flow.carries {
-                continue;
+        let mut late: Option<BTreeMap<(HostId, ConnId), f64>> = None;
+        let idle = self.flows.0.iter();
+        let idle = idle.filter(|(_, flow)| flow.used && flow.ready <= now && flow.fetch.is_none());
+        let idle: Vec<FlowKey> = idle.map(|(key, _)| *key).collect();
+        for key in idle {
+            let to = &mut self.hosts[key.to as usize].pieces;
+            let fetch = to.request(key).or_else(|| {
+                if !to.is_ending() {
+                    return None;
+                }
+                let late = late.get_or_insert_with(|| self.flows.late());
+                to.repeat(key, |conn| late.get(&(key.to, conn)).copied())
+            });
+            if let Some(flow) = self.flows.0.get_mut(&key) {
+                flow.fetch = fetch;
             }
-            let [from, to] = [key.from, key.to].map(|host| &self.hosts[host as usize]);
-            let carries = flow.used && flow.ready <= now && to.pieces.wants(&from.pieces);
-            if carries != flow.carries {
-                flow.set_carries(carries, &mut self.loads);
+        }
+        for flow in self.flows.0.values_mut() {
+            if flow.carries != flow.fetch.is_some() {
+                flow.set_carries(flow.fetch.is_some(), &mut self.loads);
                 self.changed = true;
             }
         }
@@ -41,42 +67,36 @@ impl Swarm {
     }
 
     /// Transfers bytes for one step, which begins at `now`.
-    pub(super) fn carry(&mut self, now: Duration) {
-        let end = now + STEP;
+    pub(super) fn carry(&mut self, now: Now) {
+        let end = now.since + STEP;
         // A leecher receives at the sum of the rates of its path-level peers.
         let mut rates: BTreeMap<HostId, (f64, u64)> = BTreeMap::new();
         for (key, flow) in self.flows.0.iter().filter(|(_, flow)| flow.carries) {
             let left = self.hosts[key.to as usize].pieces.left();
-            rates.entry(key.to).or_insert((0.0, left)).0 += flow.rate;
+            let (rate, left) = rates.entry(key.to).or_insert((0.0, left));
+            *rate += flow.rate;
+            *left = left.saturating_sub(flow.fetch.map_or(0, |fetch| fetch.begun()));
         }
+        let (mut whole, mut cancelled) = (Vec::new(), Vec::new());
         for (key, flow) in &mut self.flows.0 {
             if !flow.carries {
                 flow.idle = end;
                 continue;
             }
+            let to = &mut self.hosts[key.to as usize].pieces;
             let bytes = flow.rate * STEP.as_secs_f64() + flow.rest;
             let mut open = bytes as u64;
             flow.rest = bytes - open as f64;
             let mut carried = 0;
-            while open > 0 {
-                let ends = [key.from, key.to].map(|host| host as usize);
-                let Ok([from, to]) = self.hosts.get_disjoint_mut(ends) else {
-                    unreachable!("a flow joins two hosts of the swarm");
-                };
-                let Some(piece) = flow.piece.or_else(|| {
-                    let next = to.pieces.next(&from.pieces, &self.copies);
-                    next.inspect(|&piece| to.pieces.begin(piece))
-                }) else {
-                    flow.piece = None;
-                    break;
-                };
-                let (taken, whole) = to.pieces.take(piece, open);
+            while let Some(fetch) = flow.fetch.as_mut().filter(|_| open > 0) {
+                let (taken, is_whole) = fetch.take(open);
                 open -= taken;
                 carried += taken;
-                self.copies[piece] += u32::from(whole);
-                flow.piece = Some(piece).filter(|&piece| !to.pieces.has(piece));
-                if flow.piece.is_none() {
-                    to.pieces.end(piece);
+                if is_whole {
+                    let arrived = to.receive(*key, *fetch, now.instant);
+                    whole.extend(arrived.whole.map(|piece| (key.to, piece)));
+                    cancelled.extend(arrived.cancel.into_iter().map(|placed| (key.to, placed)));
+                    flow.fetch = to.request(*key);
                 }
             }
             flow.bytes += carried;
@@ -88,13 +108,58 @@ impl Swarm {
             }
             self.served.count(Pair::new(key.from, key.to), carried);
         }
+        for (to, placed) in cancelled {
+            self.cancel(to, &placed);
+        }
+        for (host, piece) in whole {
+            self.announce_piece(host, piece);
+        }
         for (to, (rate, left)) in rates {
             let host = &mut self.hosts[to as usize];
-            if host.pieces.left() == 0 && host.finished.is_none() {
+            if host.pieces.is_complete() && host.finished.is_none() {
                 let seconds = (left as f64 / rate).min(STEP.as_secs_f64());
-                host.finished = Some(now + Duration::from_secs_f64(seconds));
+                host.finished = Some(now.since + Duration::from_secs_f64(seconds));
             }
         }
+    }
+
+    /// The host `to` needs a block no more that it has requested.
+    fn cancel(&mut self, to: HostId, placed: &Placed) {
+        let key = pieces::flow(placed.0, to);
+        let flow = key.and_then(|key| Some((key, self.flows.0.get_mut(&key)?)));
+        if let Some((key, flow)) = flow
+            && flow.fetch.is_some_and(|fetch| fetch.is(key, placed))
+        {
+            flow.fetch = None;
+        }
+    }
+
+    /// Lets those that know a leecher learn that it has one more piece.
+    fn announce_piece(&mut self, host: HostId, piece: u32) {
+        let mut cancelled = Vec::new();
+        for other in &self.hosts[host as usize].peers.clone() {
+            let pair = Pair::new(host, *other);
+            let flows = self.flows.0.range(pair.flow(0)..=pair.flow(usize::MAX));
+            let flows: Vec<FlowKey> = flows.map(|(key, _)| *key).collect();
+            let other_pieces = &mut self.hosts[*other as usize].pieces;
+            let cancel = other_pieces.add(host, &flows, piece).into_iter();
+            cancelled.extend(cancel.map(|placed| (*other, placed)));
+        }
+        for (to, placed) in cancelled {
+            self.cancel(to, &placed);
+        }
+    }
+}
+
+impl Flows {
+    /// Blocks that arrive late: the host that waits, over which connection, and for how many seconds.
+    fn late(&self) -> BTreeMap<(HostId, ConnId), f64> {
+        let carrying = self.0.iter().filter(|(_, flow)| flow.carries);
+        let waits = carrying.filter_map(|(key, flow)| {
+            let seconds = flow.fetch?.seconds(flow.rate);
+            Some(((key.to, pieces::connection(*key)), seconds))
+        });
+        waits.filter(|(_, seconds)| *seconds > LATE).collect()
     }
 }
 

@@ -40,6 +40,10 @@ impl Swarm {
         others.truncate(missing);
         for other in &others {
             self.hosts[*other as usize].peers.insert(host);
+            for (one, met) in [(host, *other), (*other, host)] {
+                let has = self.hosts[met as usize].pieces.held().clone();
+                self.hosts[one as usize].pieces.meet(met, has);
+            }
         }
         self.hosts[host as usize].peers.extend(others);
     }
@@ -65,9 +69,14 @@ impl Swarm {
             if !host.here || host.rides_free {
                 continue;
             }
+            let is_seeder = at < self.seeders;
             let interested = host.peers.iter().map(|&to| {
-                let other = &self.hosts[to as usize];
-                (to, other.pieces.wants(&host.pieces))
+                let pieces = &self.hosts[to as usize].pieces;
+                let wants = match is_seeder {
+                    true => !pieces.is_complete(),
+                    false => pieces.wants(from),
+                };
+                (to, wants)
             });
             let interested: Vec<(HostId, bool)> = interested.collect();
             let Host { choker, peers, .. } = &mut self.hosts[at];
@@ -117,19 +126,19 @@ impl Swarm {
         for host in &gone {
             let at = *host as usize;
             self.hosts[at].here = false;
-            for piece in self.hosts[at].pieces.held() {
-                self.copies[piece] -= 1;
-            }
             for other in std::mem::take(&mut self.hosts[at].peers) {
-                self.hosts[other as usize].peers.remove(host);
+                let other = &mut self.hosts[other as usize];
+                other.peers.remove(host);
+                other.pieces.part(*host);
             }
+            self.hosts[at].pieces.forget();
             for seeder in &mut self.hosts[..self.seeders] {
                 seeder.peers.remove(host);
             }
         }
         self.served.forget(&gone);
         // Ended flows count only in the total.
-        let (past, loads) = (&mut self.past, &mut self.loads);
+        let (past, loads, hosts) = (&mut self.past, &mut self.loads, &mut self.hosts);
         self.changed = true;
         self.flows.0.retain(|key, flow| {
             let stays = !gone.contains(&key.from) && !gone.contains(&key.to);
@@ -138,6 +147,7 @@ impl Swarm {
                     flow.set_carries(false, loads);
                 }
                 past.add(flow);
+                hosts[key.to as usize].pieces.end(*key);
             }
             stays
         });
