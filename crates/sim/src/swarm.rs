@@ -27,8 +27,7 @@ pub(crate) struct Swarm {
     pub flows: Flows,
     pub orders: Orders,
     chooser: Box<dyn Chooser>,
-    peers: usize,
-    seeders: usize,
+    members: Members,
     served: Served,
     rng: fastrand::Rng,
     base: Instant,
@@ -38,6 +37,16 @@ pub(crate) struct Swarm {
     pub loads: Vec<Load>,
     /// The total of flows whose leecher or uploader left.
     past: Total,
+}
+
+/// Who belongs to a swarm.
+struct Members {
+    /// Number of seeders: the hosts with the lowest numbers.
+    seeders: usize,
+    /// The leechers that are here.
+    fetching: Vec<HostId>,
+    /// How many others each leecher is to know.
+    peers: usize,
 }
 
 /// The load of one direction of a link.
@@ -79,8 +88,11 @@ impl Swarm {
                 SelectBy::Downloader => Box::new(Downloaders::new(options)),
                 SelectBy::Uploader => Box::new(Uploaders::new(options)),
             },
-            peers: options.peers,
-            seeders: options.hosts.seeders,
+            members: Members {
+                seeders: options.hosts.seeders,
+                fetching: Vec::new(),
+                peers: options.peers,
+            },
             served: Served::default(),
             rng: generator(options.seed, 4),
             base,
@@ -97,7 +109,7 @@ impl Swarm {
 
     /// The leechers, including those that have not joined yet and those that left.
     pub fn leechers(&self) -> &[Host] {
-        &self.hosts[self.seeders..]
+        &self.hosts[self.members.seeders..]
     }
 
     /// Advances by one step.

@@ -20,7 +20,7 @@ const LATE: f64 = 2.0 * STEP.as_secs_f64();
 impl Swarm {
     /// Lets the pickers of all that fetch take note of the time.
     pub(super) fn review(&mut self, now: Now) {
-        let fetching = self.hosts[self.seeders..].iter_mut();
+        let fetching = self.hosts[self.members.seeders..].iter_mut();
         let fetching = fetching.filter(|host| host.here && host.finished.is_none());
         fetching.for_each(|host| host.pieces.review(now.instant));
     }

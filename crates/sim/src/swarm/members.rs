@@ -13,6 +13,9 @@ use crate::options::SimulateError;
 /// itself to its tracker again.
 const ANNOUNCE: u64 = 100;
 
+/// How many times as many leechers as one is to know are drawn from one by one.
+const FEW: usize = 4;
+
 impl Swarm {
     /// Lets the leechers join that are due.
     pub(super) fn welcome(&mut self, now: Now) {
@@ -22,7 +25,8 @@ impl Swarm {
         for new in coming {
             self.introduce(new);
             self.hosts[new as usize].here = true;
-            for seeder in &mut self.hosts[..self.seeders] {
+            self.members.fetching.push(new);
+            for seeder in &mut self.hosts[..self.members.seeders] {
                 seeder.peers.insert(new);
             }
         }
@@ -31,13 +35,21 @@ impl Swarm {
     /// Introduces a leecher to random others, until it knows as many as the options say.
     fn introduce(&mut self, host: HostId) {
         let known = &self.hosts[host as usize].peers;
-        let missing = self.peers.saturating_sub(known.len());
-        let mut others: Vec<HostId> = self
-            .hosts_that(|other| other.here && other.finished.is_none())
-            .filter(|other| *other != host && !known.contains(other))
-            .collect();
-        self.rng.shuffle(&mut others);
-        others.truncate(missing);
+        let missing = self.members.peers.saturating_sub(known.len());
+        let is_new = |other: &HostId| *other != host && !known.contains(other);
+        let mut others = Vec::new();
+        if self.members.fetching.len() > FEW * (self.members.peers + known.len()) {
+            // Most draws are new.
+            while others.len() < missing {
+                let drawn = self.rng.choice(&self.members.fetching).copied();
+                let drawn = drawn.filter(|other| is_new(other) && !others.contains(other));
+                others.extend(drawn);
+            }
+        } else {
+            others.extend(self.members.fetching.iter().copied().filter(is_new));
+            self.rng.shuffle(&mut others);
+            others.truncate(missing);
+        }
         for other in &others {
             self.hosts[*other as usize].peers.insert(host);
             for (one, met) in [(host, *other), (*other, host)] {
@@ -50,10 +62,10 @@ impl Swarm {
 
     /// Lets leechers that know few others be introduced to more.
     pub(super) fn announce(&mut self) {
-        for at in self.seeders..self.hosts.len() {
+        for at in self.members.seeders..self.hosts.len() {
             let host = &self.hosts[at];
             let is_due = (self.steps + at as u64).is_multiple_of(ANNOUNCE);
-            if host.here && is_due && host.peers.len() < self.peers / 2 {
+            if host.here && is_due && host.peers.len() < self.members.peers / 2 {
                 self.introduce(at as HostId);
             }
         }
@@ -69,7 +81,7 @@ impl Swarm {
             if !host.here || host.rides_free {
                 continue;
             }
-            let is_seeder = at < self.seeders;
+            let is_seeder = at < self.members.seeders;
             let interested = host.peers.iter().map(|&to| {
                 let pieces = &self.hosts[to as usize].pieces;
                 let wants = match is_seeder {
@@ -110,7 +122,7 @@ impl Swarm {
     /// Removes leechers that are complete.
     pub(super) fn part(&mut self, now: Now) {
         let done = |host: &Host| host.here && host.finished.is_some();
-        let seeders = self.seeders as HostId;
+        let seeders = self.members.seeders as HostId;
         let gone: BTreeSet<HostId> = self
             .hosts_that(done)
             .filter(|&host| host >= seeders)
@@ -118,6 +130,7 @@ impl Swarm {
         if gone.is_empty() {
             return;
         }
+        self.members.fetching.retain(|host| !gone.contains(host));
         for pair in self.served.now.clone() {
             if gone.contains(&pair.from) || gone.contains(&pair.to) {
                 self.disconnect(pair, now);
@@ -132,7 +145,7 @@ impl Swarm {
                 other.pieces.part(*host);
             }
             self.hosts[at].pieces.forget();
-            for seeder in &mut self.hosts[..self.seeders] {
+            for seeder in &mut self.hosts[..self.members.seeders] {
                 seeder.peers.remove(host);
             }
         }
