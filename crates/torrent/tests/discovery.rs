@@ -67,9 +67,17 @@ with!(qbittorrent, Kind::QBittorrent);
 with!(rtorrent, Kind::RTorrent);
 with!(transmission, Kind::Transmission);
 
+mod lftp {
+    use super::*;
+
+    test_in_namespace!(of_http_tracker, by_http(Kind::Lftp));
+    test_in_namespace!(of_udp_tracker, by_udp(Kind::Lftp));
+}
+
 /// The programs, and the modules with their tests.
-const PROGRAMS: [(&str, Kind); 5] = [
+const PROGRAMS: [(&str, Kind); 6] = [
     ("aria2", Kind::Aria2),
+    ("lftp", Kind::Lftp),
     ("libtorrent", Kind::Libtorrent),
     ("qbittorrent", Kind::QBittorrent),
     ("rtorrent", Kind::RTorrent),
@@ -101,7 +109,7 @@ fn by_trackers_over_udp_alone() {
 #[test]
 fn by_other_peers_alone() {
     let is_slow = |kind| kind == Kind::RTorrent;
-    let tested = PROGRAMS.into_iter().filter(|(_, kind)| {
+    let tested = except_lftp().filter(|(_, kind)| {
         let is_tested = !is_slow(*kind) || std::env::var_os(SLOW).is_some();
         if !is_tested {
             println!("skipped: {kind:?} takes minutes: tested if {SLOW} is set");
@@ -113,20 +121,29 @@ fn by_other_peers_alone() {
 
 #[test]
 fn by_a_private_dht_alone() {
-    with_all(&PROGRAMS, "of_dht");
+    with_all(&except_lftp().collect::<Vec<_>>(), "of_dht");
+}
+
+/// lftp does not connect to peers that others tell it of, and enters no DHT by itself.
+fn except_lftp() -> impl Iterator<Item = (&'static str, Kind)> {
+    let programs = PROGRAMS.into_iter();
+    programs.filter(|(_, kind)| *kind != Kind::Lftp)
 }
 
 /// The page with the table of what these tests and those of `interop` show.
 const PAGE: &str = include_str!("../../../docs/downloading-and-seeding.md");
 
 /// The rows of these tests in the table.
-const ROWS: [(&str, [&str; 5]); 4] = [
-    ("found by a tracker over HTTP alone", ["both"; 5]),
-    ("found by a tracker over UDP alone", ["both"; 5]),
-    ("found by other peers alone (`ut_pex`)", ["both"; 5]),
+const ROWS: [(&str, [&str; 6]); 4] = [
+    ("found by a tracker over HTTP alone", ["both"; 6]),
+    ("found by a tracker over UDP alone", ["both"; 6]),
+    (
+        "found by other peers alone (`ut_pex`)",
+        ["both", "⁵", "both", "both", "both", "both"],
+    ),
     (
         "found by a private DHT alone",
-        ["both", "both", "both", "seeds ⁵", "both"],
+        ["both", "⁵", "both", "both", "seeds ⁴", "both"],
     ),
 ];
 

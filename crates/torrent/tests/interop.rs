@@ -1,4 +1,4 @@
-//! Transfers with other BitTorrent programs, in both directions: aria2, libtorrent, qBittorrent,
+//! Transfers with other BitTorrent programs, in both directions: aria2, lftp, libtorrent, qBittorrent,
 //! rTorrent and Transmission, where they are installed. Content of one file in small pieces and of
 //! several files; over TCP and uTP, plain and encrypted; by the metainfo and by a magnet link alone; of
 //! version 1 and of both versions (BEP 52).
@@ -112,6 +112,25 @@ with!(rtorrent, Kind::RTorrent);
 with!(transmission, Kind::Transmission);
 
 #[test]
+fn lftp_fetches_and_seeds() {
+    inside(Kind::Lftp, "of_lftp", HOST);
+}
+
+/// It has neither encryption nor uTP, and knows version 1 alone.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_lftp() {
+    all(Kind::Lftp).await;
+    by_link(Kind::Lftp).await;
+    fetch_from_us(
+        Kind::Lftp,
+        several_files_of(Version::Hybrid),
+        Manner::default(),
+    )
+    .await;
+}
+
+#[test]
 fn libtorrent_has_torrents_of_both_versions() {
     inside(Kind::Libtorrent, "of_hybrids", HOST);
 }
@@ -134,6 +153,34 @@ fn libtorrent_fetches_from_a_web_seed_and_makes_torrents_with_one() {
 #[test]
 fn aria2_fetches_from_a_web_seed() {
     inside(Kind::Aria2, "of_aria2_and_web_seeds", HOST);
+}
+
+#[test]
+fn qbittorrent_fetches_from_a_web_seed() {
+    inside(Kind::QBittorrent, "of_qbittorrent_and_web_seeds", HOST);
+}
+
+#[test]
+fn transmission_fetches_from_a_web_seed() {
+    inside(Kind::Transmission, "of_transmission_and_web_seeds", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_qbittorrent_and_web_seeds() {
+    tokio::join!(
+        fetch_from_web_seed(Kind::QBittorrent, single_file()),
+        fetch_from_web_seed(Kind::QBittorrent, several_files()),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_transmission_and_web_seeds() {
+    tokio::join!(
+        fetch_from_web_seed(Kind::Transmission, single_file()),
+        fetch_from_web_seed(Kind::Transmission, several_files()),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,6 +280,23 @@ async fn of_version_two() {
             ),
         );
     }
+}
+
+#[test]
+fn qbittorrent_has_torrents_of_both_versions_and_of_version_two() {
+    inside(Kind::QBittorrent, "of_qbittorrent_and_versions", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_qbittorrent_and_versions() {
+    let (kind, usual) = (Kind::QBittorrent, Manner::default());
+    tokio::join!(
+        fetch_from_us(kind, several_files_of(Version::Hybrid), usual),
+        seed_to_us(kind, several_files_of(Version::Hybrid), None, usual),
+        fetch_from_us(kind, several_files_of(Version::Two), usual),
+        seed_to_us(kind, single_file_of_version_two(), None, usual),
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 mod aria2;
+mod lftp;
 mod libtorrent;
 mod qbittorrent;
 mod rtorrent;
@@ -34,6 +35,7 @@ pub enum Kind {
     Libtorrent,
     QBittorrent,
     RTorrent,
+    Lftp,
 }
 
 impl Kind {
@@ -46,6 +48,7 @@ impl Kind {
             Self::Libtorrent => libtorrent::is_installed(),
             Self::QBittorrent => is_installed("qbittorrent-nox"),
             Self::RTorrent => is_installed("rtorrent"),
+            Self::Lftp => is_installed("lftp"),
         }
     }
 }
@@ -448,6 +451,7 @@ impl Client {
             Kind::Libtorrent => libtorrent::command(&task),
             Kind::QBittorrent => qbittorrent::command(&task),
             Kind::RTorrent => rtorrent::command(&task),
+            Kind::Lftp => lftp::command(&task),
         };
         let log = fs::File::create(home.path().join("log")).unwrap();
         command.env("HOME", home.path()).stdin(Stdio::null());
