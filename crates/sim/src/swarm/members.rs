@@ -28,6 +28,9 @@ impl Swarm {
             self.members.fetching.push(new);
             for seeder in &mut self.hosts[..self.members.seeders] {
                 seeder.peers.insert(new);
+                seeder.choker.join(new);
+                // Until it is complete, and leaves.
+                seeder.choker.set_interested(new, true);
             }
         }
     }
@@ -81,23 +84,11 @@ impl Swarm {
             if !host.here || host.rides_free {
                 continue;
             }
-            let is_seeder = at < self.members.seeders;
-            let interested = host.peers.iter().map(|&to| {
-                let pieces = &self.hosts[to as usize].pieces;
-                let wants = match is_seeder {
-                    true => !pieces.is_complete(),
-                    false => pieces.wants(from),
-                };
-                (to, wants)
-            });
-            let interested: Vec<(HostId, bool)> = interested.collect();
-            let Host { choker, peers, .. } = &mut self.hosts[at];
-            let gone: Vec<HostId> = choker.peers().filter(|to| !peers.contains(to)).collect();
-            gone.into_iter().for_each(|to| choker.leave(to));
-            for (to, interested) in interested {
-                choker.join(to);
-                choker.set_interested(to, interested);
+            // Nothing but coming and leaving changes what a seeder knows of its peers.
+            if at >= self.members.seeders {
+                self.look_at_peers(from);
             }
+            let Host { choker, peers, .. } = &mut self.hosts[at];
             let served = &self.served;
             let report = || {
                 peers.iter().map(|&to| {
@@ -117,6 +108,23 @@ impl Swarm {
             }
         }
         Ok(())
+    }
+
+    /// Reports to the choker of a leecher which others it knows, and which of them want something of it.
+    fn look_at_peers(&mut self, from: HostId) {
+        let host = &self.hosts[from as usize];
+        let interested = host.peers.iter().map(|&to| {
+            let pieces = &self.hosts[to as usize].pieces;
+            (to, pieces.wants(from))
+        });
+        let interested: Vec<(HostId, bool)> = interested.collect();
+        let Host { choker, peers, .. } = &mut self.hosts[from as usize];
+        let gone: Vec<HostId> = choker.peers().filter(|to| !peers.contains(to)).collect();
+        gone.into_iter().for_each(|to| choker.leave(to));
+        for (to, interested) in interested {
+            choker.join(to);
+            choker.set_interested(to, interested);
+        }
     }
 
     /// Removes leechers that are complete.
@@ -147,6 +155,7 @@ impl Swarm {
             self.hosts[at].pieces.forget();
             for seeder in &mut self.hosts[..self.members.seeders] {
                 seeder.peers.remove(host);
+                seeder.choker.leave(*host);
             }
         }
         self.served.forget(&gone);
