@@ -115,6 +115,7 @@ impl Engine {
         OuterLimits {
             group: groups.get(&settings.group).cloned(),
             is_exempt: settings.is_exempt,
+            priority: settings.priority.into(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::rates::{RateChanges, RateLimits};
 
@@ -41,6 +42,30 @@ impl GroupChanges {
     }
 }
 
+/// How much a torrent gets of the limits that it has together with others, those of its group and of all
+/// torrents, while these want more than there is: each priority four times as much as the one below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BandwidthPriority {
+    /// A quarter of what normal ones get.
+    Low,
+    /// As much as most torrents.
+    #[default]
+    Normal,
+    /// Four times what normal ones get.
+    High,
+}
+
+impl From<BandwidthPriority> for hawser_torrent::BandwidthPriority {
+    fn from(priority: BandwidthPriority) -> Self {
+        match priority {
+            BandwidthPriority::Low => Self::Low,
+            BandwidthPriority::Normal => Self::Normal,
+            BandwidthPriority::High => Self::High,
+        }
+    }
+}
+
 /// A change of which limits those of a torrent are within. What is `None` stays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OuterChange {
@@ -48,6 +73,8 @@ pub struct OuterChange {
     pub group: Option<String>,
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     pub is_exempt: Option<bool>,
+    /// How much it gets of them.
+    pub priority: Option<BandwidthPriority>,
 }
 
 /// What is wrong with the name of a bandwidth group.

@@ -61,7 +61,7 @@ pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
 };
 pub use self::groups::{
-    GroupChanges, GroupLimits, Groups, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange,
+    BandwidthPriority, GroupChanges, GroupLimits, Groups, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange,
 };
 pub use self::history::{MAX_SAMPLES, Sample};
 pub use self::network::NetworkSettings;

@@ -215,6 +215,7 @@ impl Calls for Rpc<'_> {
         let mut settings = Settings {
             seeding: changes.limits,
             max_peers: changes.max_peers,
+            priority: changes.outer.priority.unwrap_or_default(),
             ..Settings::default()
         };
         changes.rates.apply(&mut settings.rates);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::alternative::AlternativeLimits;
 use crate::choice::{Choice, SeedChoice, check_ratio};
 use crate::files::FileChoice;
-use crate::groups::Groups;
+use crate::groups::{BandwidthPriority, Groups};
 use crate::network::NetworkSettings;
 use crate::peer_limits::PeerLimits;
 use crate::renames::Rename;
@@ -185,6 +185,9 @@ pub struct Settings {
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     #[serde(default)]
     pub is_exempt: bool,
+    /// How much it gets of these limits beside others.
+    #[serde(default)]
+    pub priority: BandwidthPriority,
     /// The other names of its files and folders, one after another.
     #[serde(default)]
     pub renames: Vec<Rename>,

@@ -86,7 +86,7 @@ pub use self::progress::{
     SeedPeer, SeedProgress, Summary, WebSeedProgress, WebSeedState,
 };
 pub use self::quic::ALPN;
-pub use self::rate::{OuterLimits, RateGroup, RateLimits};
+pub use self::rate::{BandwidthPriority, OuterLimits, RateGroup, RateLimits};
 pub use self::reason::{ChoiceReason, Decision};
 pub use self::recording::recorded_files;
 pub use self::resolve::{Resolve, ResolveError, ResolveProgress, Resolved};

@@ -5,7 +5,8 @@
 //! bucket ([`bucket`]) and a queue ([`turns`]): at the level of a torrent its peers take turns, at the
 //! others the torrents do. One that has the turn of its torrent waits for that of the group, then for
 //! that of the session, then sends or receives at once. A torrent may be [exempt](OuterLimits) from
-//! the outer levels, and a group from that of the session.
+//! the outer levels, and a group from that of the session. At the outer levels torrents get bytes by their
+//! [priority](BandwidthPriority), at the level of a torrent its peers get the same.
 //!
 //! - *Sending*: a connection waits for its turn before it takes requests from its queue, so that
 //!   what the peer cancels meanwhile is not sent.
@@ -27,8 +28,8 @@ mod turns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use self::group::{BandwidthPriority, OuterLimits, RateGroup};
 use self::group::{Direction, Outer};
-pub use self::group::{OuterLimits, RateGroup};
 use self::level::{Level, Turn};
 use crate::wire::BLOCK;
 
@@ -142,7 +143,7 @@ impl Limiter {
     /// [limit](Self::is_limited).
     pub async fn acquire(&self, peer: [u8; 32]) -> Permit {
         // Where an outer level alone is limited, peers take turns too.
-        let own = self.own.turn(peer).await;
+        let own = self.own.turn(peer, 1).await;
         let outer = self.outer.turns(&self.of_session, self.torrent).await;
         Permit { own, outer }
     }

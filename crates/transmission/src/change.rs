@@ -9,7 +9,7 @@ use crate::torrent::SeedMode;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Its share of bandwidth.
+    /// How much it gets of the limits of rates that it shares with others.
     Priority(Priority),
     /// Its bandwidth group; the empty name is none.
     Group(String),

@@ -213,7 +213,7 @@ pub enum SeedMode {
 /// What users have set for a torrent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Its share of bandwidth.
+    /// How much it gets of the limits of rates that it shares with others; not its place in the queue.
     pub priority: Priority,
     /// Its position in the queue, from 0.
     pub queue_position: u64,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::files::{self, FileChanges, FilePriority};
+use crate::groups::BandwidthPriority;
 use crate::record::{Outcome, SeedLimit};
 use crate::view::View;
 
@@ -128,6 +129,9 @@ pub struct Limits {
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     #[serde(default)]
     pub exempt: bool,
+    /// How much it gets of these limits, while their torrents want more than there is.
+    #[serde(default)]
+    pub priority: BandwidthPriority,
     /// Most peers that it is connected to.
     pub max_peers: Limit,
 }
@@ -285,6 +289,10 @@ pub struct TorrentChange {
     /// Whether neither the limits of its group nor those of all torrents hold for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exempt: Option<bool>,
+    /// How much it gets of these limits, while their torrents want more than there is: each priority four times
+    /// as much as the one below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<BandwidthPriority>,
     /// Most peers that it is connected to. Where it is connected to more, the least useful ones are closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_peers: Option<Limit>,
@@ -491,6 +499,7 @@ impl From<&View> for Torrent {
                 upload_rate: record.settings.rates.upload.in_force().into(),
                 group: Some(record.settings.group.clone()).filter(|name| !name.is_empty()),
                 exempt: record.settings.is_exempt,
+                priority: record.settings.priority,
                 max_peers: Limit::of_peers(record.settings.max_peers),
             },
             added: record.dates.added,

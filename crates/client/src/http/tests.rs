@@ -197,7 +197,7 @@ async fn torrents_are_added_shown_changed_and_removed() {
     assert_eq!(
         changed["limits"],
         json!({"ratio": 1.5, "seconds": "unlimited", "download_rate": "unlimited",
-            "upload_rate": "unlimited", "group": null, "exempt": false, "max_peers": "default"})
+            "upload_rate": "unlimited", "group": null, "exempt": false, "priority": "normal", "max_peers": "default"})
     );
     let (_, about) = api.json("GET /api/v1/daemon", &Value::Null).await;
     assert_eq!(about["torrents"], 1);

@@ -353,6 +353,7 @@ fn apply(
     let outer = OuterChange {
         group: change.group,
         is_exempt: change.exempt,
+        priority: change.priority,
     };
     all.change_outer(hash, outer)?;
     if let Some(max) = change.max_peers {

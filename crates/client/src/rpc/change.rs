@@ -6,7 +6,7 @@ use hawser_transmission::{CallError, Change, Files, GroupChange, Priority, SeedM
 use super::unsupported;
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
-use crate::groups::{GroupChanges, OuterChange};
+use crate::groups::{BandwidthPriority, GroupChanges, OuterChange};
 use crate::settings::{RateChange, RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers::{Tiers, TrackerChange};
@@ -79,6 +79,13 @@ impl Changes {
                     read.trackers.push(TrackerChange::Replace(pairs.clone()));
                 }
                 Change::Trackers(tiers) => read.trackers.push(TrackerChange::Set(tiers.clone())),
+                Change::Priority(wanted) => {
+                    read.outer.priority = Some(match wanted {
+                        Priority::Low => BandwidthPriority::Low,
+                        Priority::Normal => BandwidthPriority::Normal,
+                        Priority::High => BandwidthPriority::High,
+                    });
+                }
                 Change::Group(name) => read.outer.group = Some(name.trim().to_owned()),
                 Change::HonorsSessionLimits(honors) => read.outer.is_exempt = Some(!honors),
                 Change::PeerLimit(limit) => read.max_peers = Some(count(*limit)),
@@ -146,8 +153,7 @@ fn choice<T>(
 /// Refuses a change that would change something that hawser does not have.
 fn refuse(change: &Change) -> Result<(), CallError> {
     let what = match change {
-        Change::Priority(Priority::Normal) | Change::SequentialFrom(0) => return Ok(()),
-        Change::Priority(_) => "a priority of a torrent",
+        Change::SequentialFrom(0) => return Ok(()),
         Change::SequentialFrom(_) => "to download in order from a piece on",
         _ => "this change",
     };
@@ -291,9 +297,7 @@ mod tests {
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
         let read = |change| Changes::read(&[change], SeedChoice::default());
         assert_eq!(read(Change::SequentialFrom(0)), Ok(Changes::default()));
-        for refused in [Change::SequentialFrom(1), Change::Priority(Priority::High)] {
-            let error = read(refused).unwrap_err().to_string();
-            assert!(error.ends_with("is not supported yet"), "{error}");
-        }
+        let error = read(Change::SequentialFrom(1)).unwrap_err().to_string();
+        assert!(error.ends_with("is not supported yet"), "{error}");
     }
 }

@@ -16,7 +16,7 @@ use super::change::{kilobytes, limit};
 use crate::addresses::PeerAddresses;
 use crate::choice::Choice;
 use crate::files::FilePriority;
-use crate::groups::GroupLimits;
+use crate::groups::{BandwidthPriority, GroupLimits};
 use crate::record::{self, Origin};
 use crate::settings::{AllLimits, Limit};
 use crate::torrents::{Bounds, Status};
@@ -171,12 +171,16 @@ fn options(view: &View, max_peers: usize) -> Options {
         up: limit(record.settings.rates.upload),
         group: record.settings.group.clone(),
         honors_session_limits: !record.settings.is_exempt,
+        priority: match record.settings.priority {
+            BandwidthPriority::Low => Priority::Low,
+            BandwidthPriority::Normal => Priority::Normal,
+            BandwidthPriority::High => Priority::High,
+        },
         peer_limit: record.settings.max_peers.unwrap_or(max_peers) as u64,
         ratio_mode,
         ratio,
         idle_mode,
         idle_minutes,
-        ..Options::default()
     }
 }
 

@@ -5,6 +5,7 @@ use hawser_torrent::{CreateOptions, create};
 use super::*;
 use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FileChoice, FilePriority, Files};
+use crate::groups::BandwidthPriority;
 use crate::record::{Announcement, Dates, Origin, Outcome, Pending, SeedLimit, Totals};
 use crate::renames::Rename;
 use crate::settings::{RateLimit, RateLimits, Settings};
@@ -36,6 +37,7 @@ fn record(number: u8) -> Record {
             trackers: Some(vec![vec!["udp://a.example:1".into()]]),
             group: "slow".into(),
             is_exempt: true,
+            priority: BandwidthPriority::Low,
             renames: vec![Rename {
                 path: "a/b".into(),
                 name: "c".into(),

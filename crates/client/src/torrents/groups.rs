@@ -20,7 +20,8 @@ impl Torrents {
         Ok(())
     }
 
-    /// Changes the bandwidth group of a torrent, and whether outer limits hold for it, at once if it runs. A
+    /// Changes the bandwidth group of a torrent, whether outer limits hold for it, and how much it gets of them,
+    /// at once if it runs. A
     /// group that is not there is made, without limits.
     ///
     /// # Errors
@@ -38,12 +39,13 @@ impl Torrents {
         }
         let entry = self.settled(info_hash)?;
         let settings = &mut entry.record.settings;
-        let before = (settings.group.clone(), settings.is_exempt);
+        let before = settings.clone();
         if let Some(group) = change.group {
             settings.group = group;
         }
         settings.is_exempt = change.is_exempt.unwrap_or(settings.is_exempt);
-        if (&settings.group, settings.is_exempt) != (&before.0, before.1) {
+        settings.priority = change.priority.unwrap_or(settings.priority);
+        if *settings != before {
             entry.must_save = true;
             entry.task.must_apply = true;
         }

@@ -55,6 +55,30 @@ impl RateGroup {
     }
 }
 
+/// How much a torrent gets of the limits that it has together with others, while these want more than there is.
+/// Each priority gets four times as much as the one below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BandwidthPriority {
+    /// A quarter of what normal ones get.
+    Low,
+    /// As much as most torrents.
+    #[default]
+    Normal,
+    /// Four times what normal ones get.
+    High,
+}
+
+impl BandwidthPriority {
+    /// What a byte of such a torrent costs, see [`Turns`](super::turns::Turns).
+    fn price(self) -> u64 {
+        match self {
+            Self::Low => 16,
+            Self::Normal => 4,
+            Self::High => 1,
+        }
+    }
+}
+
 /// Which limits those of a torrent are within.
 #[derive(Debug, Clone, Default)]
 pub struct OuterLimits {
@@ -62,6 +86,8 @@ pub struct OuterLimits {
     pub group: Option<RateGroup>,
     /// Whether neither the limits of the group nor those of the session hold for it.
     pub is_exempt: bool,
+    /// How much it gets of them.
+    pub priority: BandwidthPriority,
 }
 
 /// What the rate is of.
@@ -94,8 +120,11 @@ impl Outer {
         let is_plain = limits.group.is_none() && !limits.is_exempt;
         self.is_plain.store(is_plain, Ordering::Relaxed);
         self.limits.send_if_modified(|kept| {
-            let group = |limits: &OuterLimits| limits.group.as_ref().map(|it| Arc::as_ptr(&it.0));
-            let is_same = (group(kept), kept.is_exempt) == (group(limits), limits.is_exempt);
+            let facts = |limits: &OuterLimits| {
+                let group = limits.group.as_ref().map(|it| Arc::as_ptr(&it.0));
+                (group, limits.is_exempt, limits.priority)
+            };
+            let is_same = facts(kept) == facts(limits);
             *kept = limits.clone();
             !is_same
         });
@@ -134,10 +163,11 @@ impl Outer {
             let group_is_exempt = exempts.as_mut().is_some_and(|it| *it.borrow_and_update());
             let of_session = (!limits.is_exempt && !group_is_exempt).then_some(of_session);
             let of_group = group.as_ref().map(|group| group.level(self.direction));
+            let price = limits.priority.price();
             let turns = async {
                 [
-                    turn(of_group, torrent).await,
-                    turn(of_session, torrent).await,
+                    turn(of_group, torrent, price).await,
+                    turn(of_session, torrent, price).await,
                 ]
             };
             let exempted = async {
@@ -158,7 +188,7 @@ impl Outer {
 }
 
 /// The turn of a torrent, where there is a limit.
-async fn turn(level: Option<&Arc<Level<u64>>>, torrent: u64) -> Option<Turn<u64>> {
+async fn turn(level: Option<&Arc<Level<u64>>>, torrent: u64, price: u64) -> Option<Turn<u64>> {
     let level = level.filter(|level| level.rate().is_some())?;
-    Some(level.turn(torrent).await)
+    Some(level.turn(torrent, price).await)
 }

@@ -44,6 +44,8 @@ pub(super) struct Turn<K: Ord + Copy> {
     level: Arc<Level<K>>,
     key: K,
     ticket: Ticket,
+    /// What has passed in it.
+    bytes: u64,
 }
 
 impl<K: Ord + Copy> Level<K> {
@@ -76,26 +78,31 @@ impl<K: Ord + Copy> Level<K> {
         state.wake();
     }
 
-    /// Waits for a turn: until those before have had theirs, and what passed allows more.
-    pub async fn turn(self: &Arc<Self>, key: K) -> Turn<K> {
+    /// Waits for a turn: until those before have had theirs, and what passed allows more. Those that always wait
+    /// get bytes in inverse proportion to their prices.
+    pub async fn turn(self: &Arc<Self>, key: K, price: u64) -> Turn<K> {
         let waker = Arc::new(Notify::new());
         let turn = {
             let mut state = self.lock();
-            let ticket = state.turns.enter(key);
+            let ticket = state.turns.enter(key, price);
             state.wakers.insert(ticket, Arc::clone(&waker));
             Turn {
                 level: Arc::clone(self),
                 key,
                 ticket,
+                bytes: 0,
             }
         };
         loop {
             let due = {
-                let state = self.lock();
+                let mut state = self.lock();
                 let moment = now();
                 match state.turns.head() == Some(turn.ticket) {
                     true => match state.bucket.due(moment) {
-                        due if due <= moment => return turn,
+                        due if due <= moment => {
+                            state.turns.give();
+                            return turn;
+                        }
                         due => Some(due),
                     },
                     false => None,
@@ -131,7 +138,8 @@ impl<K: Ord + Copy> State<K> {
 
 impl<K: Ord + Copy> Turn<K> {
     /// `bytes` pass. The turn is over.
-    pub fn spend(self, bytes: u64) {
+    pub fn spend(mut self, bytes: u64) {
+        self.bytes = bytes;
         self.level.lock().bucket.spend(bytes, now());
     }
 }
@@ -139,7 +147,7 @@ impl<K: Ord + Copy> Turn<K> {
 impl<K: Ord + Copy> Drop for Turn<K> {
     fn drop(&mut self) {
         let mut state = self.level.lock();
-        state.turns.leave(self.key, self.ticket);
+        state.turns.leave(self.key, self.ticket, self.bytes);
         state.wakers.remove(&self.ticket);
         state.wake();
     }

@@ -91,7 +91,7 @@ proptest! {
         let mut of: BTreeMap<Ticket, usize> = BTreeMap::new();
         for (peer, count) in conns.iter().enumerate() {
             for _ in 0..*count {
-                of.insert(turns.enter(peer), peer);
+                of.insert(turns.enter(peer, 1), peer);
             }
         }
         let mut had = vec![0; conns.len()];
@@ -99,10 +99,67 @@ proptest! {
             let head = turns.head().unwrap();
             let peer = of.remove(&head).unwrap();
             had[peer] += 1;
-            turns.leave(peer, head);
-            of.insert(turns.enter(peer), peer);
+            turns.give();
+            turns.leave(peer, head, 1);
+            of.insert(turns.enter(peer, 1), peer);
             let (least, most) = (had.iter().min(), had.iter().max());
             prop_assert!(most.unwrap() - least.unwrap() <= 1, "{had:?}");
+        }
+    }
+
+    /// Those that always wait get bytes by their prices, whatever number of connections each has, and also those
+    /// that have none that waits while another has its turn.
+    #[test]
+    fn bytes_are_shared_out_by_price(
+        all in prop::collection::vec((1..4usize, prop::sample::select(vec![1u64, 4, 16])), 2..8),
+        sizes in prop::collection::vec(1..100_000u64, 200..600),
+    ) {
+        let mut turns = Turns::default();
+        let mut of = BTreeMap::new();
+        for (key, (count, price)) in all.iter().enumerate() {
+            for _ in 0..*count {
+                of.insert(turns.enter(key, *price), key);
+            }
+        }
+        let mut passed = vec![0; all.len()];
+        for bytes in sizes {
+            let head = turns.head().unwrap();
+            turns.give();
+            let key = of.remove(&head).unwrap();
+            passed[key] += bytes;
+            turns.leave(key, head, bytes);
+            of.insert(turns.enter(key, all[key].1), key);
+            // Each has cost as much as any other, but for what passes in a turn.
+            let costs = || passed.iter().zip(&all).map(|(bytes, (_, price))| bytes * price);
+            let (least, most) = (costs().min().unwrap(), costs().max().unwrap());
+            prop_assert!(most - least <= 16 * 100_000, "{passed:?}");
+        }
+    }
+
+    /// A key that did not wait gets nothing for the time before, and what has a turn keeps it.
+    #[test]
+    fn those_that_come_late_save_nothing_up(turns_before in 1..100u64, price in 1..17u64) {
+        let mut turns = Turns::default();
+        let mut ticket = turns.enter(0, 1);
+        for _ in 0..turns_before {
+            turns.give();
+            turns.leave(0, ticket, 1000);
+            ticket = turns.enter(0, 1);
+        }
+        turns.give();
+        let late = turns.enter(1, price);
+        prop_assert_eq!(turns.head(), Some(ticket));
+        turns.leave(0, ticket, 1000);
+        let mut ticket = turns.enter(0, 1);
+        prop_assert_eq!(turns.head(), Some(late));
+        turns.give();
+        turns.leave(1, late, 1000);
+        turns.enter(1, price);
+        for _ in 1..price {
+            prop_assert_eq!(turns.head(), Some(ticket));
+            turns.give();
+            turns.leave(0, ticket, 1000);
+            ticket = turns.enter(0, 1);
         }
     }
 
@@ -118,10 +175,10 @@ proptest! {
         let mut most = 0;
         for (peer, which, what) in steps {
             match what {
-                0 => waiting.push((turns.enter(peer), peer, 0)),
+                0 => waiting.push((turns.enter(peer, 1), peer, 0)),
                 1 if !waiting.is_empty() => {
                     let (ticket, peer, _) = waiting.remove(which.index(waiting.len()));
-                    turns.leave(peer, ticket);
+                    turns.leave(peer, ticket, 0);
                 }
                 _ => {
                     let head = turns.head();
@@ -129,7 +186,8 @@ proptest! {
                     let Some(head) = head else { continue };
                     let at = waiting.iter().position(|(ticket, ..)| *ticket == head);
                     let (ticket, peer, _) = waiting.remove(at.unwrap());
-                    turns.leave(peer, ticket);
+                    turns.give();
+                    turns.leave(peer, ticket, 1);
                     waiting.iter_mut().for_each(|(.., others)| *others += 1);
                 }
             }
@@ -260,7 +318,7 @@ async fn the_limit_of_a_group_is_that_of_its_torrents_together() {
         let group = Some(group.clone());
         rates.set_outer(&OuterLimits {
             group,
-            is_exempt: false,
+            ..OuterLimits::default()
         });
     }
     let rates = || torrents.iter().map(|it| it.up.rate()).collect::<Vec<_>>();
@@ -291,6 +349,7 @@ async fn the_limit_of_a_group_is_that_of_its_torrents_together() {
     torrents[0].set_outer(&OuterLimits {
         group: Some(group),
         is_exempt: true,
+        ..OuterLimits::default()
     });
     assert_eq!(rates(), [None, Some(500_000), Some(1)]);
 }
@@ -303,7 +362,7 @@ async fn those_that_wait_obey_other_limits_at_once() {
     slow.set(upload(1), false);
     let within = |group: &RateGroup| OuterLimits {
         group: Some(group.clone()),
-        is_exempt: false,
+        ..OuterLimits::default()
     };
     rates.set_outer(&within(&slow));
     // More than a day's worth for the group, and for the session.
@@ -327,4 +386,34 @@ async fn those_that_wait_obey_other_limits_at_once() {
     let (permit, ()) = tokio::join!(rates.up.acquire([2; 32]), change);
     permit.spend(1);
     assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn torrents_of_higher_priority_get_more_of_the_limit_that_they_share() {
+    use BandwidthPriority::{High, Low, Normal};
+    let session = SessionRates::unlimited();
+    session.set(upload(1_000_000));
+    let rates = |priority| {
+        let rates = Rates::new(RateLimits::default(), session.clone());
+        rates.set_outer(&OuterLimits {
+            priority,
+            ..OuterLimits::default()
+        });
+        Arc::new(rates)
+    };
+    let torrents = [High, Normal, Low].map(rates);
+    let (sent, _) = send(&torrents).await;
+    let wanted = [16, 4, 1].map(|part| sent.iter().sum::<u64>() * part / 21);
+    for (sent, wanted) in sent.iter().zip(wanted) {
+        // The first one has what may pass late, alone.
+        assert!(sent.abs_diff(wanted) <= 60_000, "{sent} of {wanted}");
+    }
+    // None waits for ever, and one alone has it all.
+    assert!(sent[2] > 0, "{sent:?}");
+    let (sent, time) = send(&torrents[2..]).await;
+    assert!(time < Duration::from_millis(700), "{sent:?} in {time:?}");
+    // At once, also for what waits.
+    torrents[2].set_outer(&OuterLimits::default());
+    let (sent, _) = send(&torrents[1..]).await;
+    assert!(sent[0].abs_diff(sent[1]) <= 60_000, "{sent:?}");
 }

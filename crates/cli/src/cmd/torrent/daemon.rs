@@ -9,11 +9,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ArgGroup;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use hawser_client::http::body::{Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents};
-use hawser_client::{MAX_PEERS, Method, Remote, RemoteError, is_url, parse_hash};
+use hawser_client::{
+    BandwidthPriority, MAX_PEERS, Method, Remote, RemoteError, is_url, parse_hash,
+};
 use hawser_torrent::PeerAddr;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 pub use self::files::{FilesArgs, run as files};
@@ -145,6 +148,7 @@ pub struct RemoveArgs {
     override_usage = "hawser torrent limit [OPTIONS] <TORRENT>",
     group = ArgGroup::new("limits").required(true).multiple(true).args([
         "seed_ratio", "seed_time", "limit_down", "limit_up", "max_peers", "in_group", "exempt", "not_exempt",
+        "priority",
     ]),
 )]
 pub struct LimitArgs {
@@ -174,6 +178,9 @@ pub struct LimitArgs {
     /// Let these limits hold for it, too
     #[arg(long)]
     not_exempt: bool,
+    /// Give it more or less of these limits than others get that want as much
+    #[arg(long, value_parser = priority::<BandwidthPriority>())]
+    priority: Option<BandwidthPriority>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -338,6 +345,15 @@ pub fn remove(args: &RemoveArgs) -> Result<(), Failure> {
     })
 }
 
+/// Parses the name of a priority.
+fn priority<P: DeserializeOwned + Clone + Send + Sync + 'static>()
+-> impl TypedValueParser<Value = P> {
+    PossibleValuesParser::new(["low", "normal", "high"]).try_map(|text| {
+        let name = serde::de::value::StringDeserializer::<serde::de::value::Error>::new(text);
+        P::deserialize(name)
+    })
+}
+
 /// Runs `hawser torrent limit`.
 pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
     let change = TorrentChange {
@@ -351,6 +367,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
             _ => name,
         }),
         exempt: group::exempt(args.exempt, args.not_exempt),
+        priority: args.priority,
         ..TorrentChange::default()
     };
     apply(&args.torrent, &change, &args.remote)

@@ -40,6 +40,7 @@ fn torrent(hash: usize, position: u64) -> Torrent {
             upload_rate: RateLimit::from(None),
             group: None,
             exempt: false,
+            priority: crate::groups::BandwidthPriority::Normal,
             max_peers: Limit::Word(LimitWord::Default),
         },
         added: 0,

@@ -1,13 +1,15 @@
 //! Bandwidth groups: which there are, and which torrents are in them.
 
 use super::*;
-use crate::groups::{GroupChanges, GroupLimits, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange};
+use crate::groups::{
+    BandwidthPriority, GroupChanges, GroupLimits, MAX_GROUP_BYTES, MAX_GROUPS, OuterChange,
+};
 use crate::settings::{RateChange, RateChanges};
 
 fn to(group: &str) -> OuterChange {
     OuterChange {
         group: Some(group.to_owned()),
-        is_exempt: None,
+        ..OuterChange::default()
     }
 }
 
@@ -34,11 +36,13 @@ fn groups_are_made_when_they_are_named_and_kept_over_restarts() {
     let exempt = OuterChange {
         group: None,
         is_exempt: Some(true),
+        priority: Some(BandwidthPriority::High),
     };
     torrents.change_outer(hash(1), exempt).unwrap();
     host.obey(&mut torrents);
     host.check(&torrents, &[hash(0), hash(1)]);
-    assert!(host.obeyed[&hash(1)].is_exempt);
+    let obeyed = &host.obeyed[&hash(1)];
+    assert!(obeyed.is_exempt && obeyed.priority == BandwidthPriority::High);
     let bounds = |all: Option<AllLimits>| Bounds {
         all: all.unwrap_or_default(),
         ..Bounds::default()

@@ -221,7 +221,12 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
         Step::Group(name, changes) => drop(torrents.change_group(&group(name), changes)),
         Step::Outer(one, name, is_exempt) => {
             let group = name.map(group);
-            drop(torrents.change_outer(hash(one), OuterChange { group, is_exempt }));
+            let change = OuterChange {
+                group,
+                is_exempt,
+                ..OuterChange::default()
+            };
+            drop(torrents.change_outer(hash(one), change));
         }
         Step::Bounds(downloads, seeds, checks) => torrents.set_bounds(Bounds {
             checks,

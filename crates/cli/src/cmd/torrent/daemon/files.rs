@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use hawser_client::http::body::{Detail, FileChange, Rename, Torrent, TorrentChange};
 use hawser_client::{FilePriority, Method};
 use hawser_torrent::Metainfo;
@@ -30,7 +29,7 @@ pub struct FilesArgs {
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     skip: Vec<Files>,
     /// Give the files of --want this priority
-    #[arg(long, value_parser = priority(), requires = "want")]
+    #[arg(long, value_parser = super::priority::<FilePriority>(), requires = "want")]
     priority: Option<FilePriority>,
     /// Fetch the content from its beginning to its end
     #[arg(long, conflicts_with = "rarest_first")]
@@ -43,14 +42,6 @@ pub struct FilesArgs {
     rename: Vec<String>,
     #[command(flatten)]
     remote: RemoteArgs,
-}
-
-fn priority() -> impl TypedValueParser<Value = FilePriority> {
-    PossibleValuesParser::new(["low", "normal", "high"]).map(|text| match &*text {
-        "low" => FilePriority::Low,
-        "high" => FilePriority::High,
-        _ => FilePriority::Normal,
-    })
 }
 
 impl FilesArgs {
