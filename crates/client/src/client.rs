@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::completion;
+use crate::content;
 use crate::engine::Engine;
 use crate::error::ClientError;
 use crate::fetch::fetch_metainfo;
@@ -215,12 +216,14 @@ impl Client {
             _place = Some(place.map_err(|_| ClientError::Stopping)?);
             new.source = Source::Metainfo(fetch_metainfo(&self.http, url).await?);
         }
-        let folder = match new.folder.clone() {
-            Some(folder) => folder,
-            None => self.download_dir().await?,
-        };
+        let bounds = self.bounds().await?;
+        let folder = new.folder.clone();
+        let folder = folder.unwrap_or_else(|| self.download_dir_of(&bounds));
+        let incomplete = bounds.all.incomplete;
         // Parsing a large file takes a while.
-        let read = tokio::task::spawn_blocking(move || addition(new, folder)).await;
+        let read =
+            tokio::task::spawn_blocking(move || addition(new, folder, incomplete.in_force()));
+        let read = read.await;
         let addition = read.map_err(|error| ClientError::Invalid(error.to_string()))??;
         let info_hash = addition.record.info_hash;
         // One that was removed may be added again with other trackers.
@@ -463,8 +466,12 @@ impl Client {
     }
 }
 
-/// What is kept of a new torrent.
-fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
+/// What is kept of a new torrent, whose content is to be in this folder, and before it is complete in another one.
+fn addition(
+    new: NewTorrent,
+    folder: PathBuf,
+    incomplete: Option<&Path>,
+) -> Result<Addition, ClientError> {
     let invalid = |error: &dyn std::fmt::Display| ClientError::Invalid(error.to_string());
     let added = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     let mut record = Record {
@@ -496,6 +503,9 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
             record.size = Some(metainfo.pieces.total);
             let files = record.settings.files.selection(metainfo.files.len());
             files.check(&metainfo).map_err(|error| invalid(&error))?;
+            if !content::is_there(&metainfo, &record.folder) {
+                record.begin_in(incomplete);
+            }
             Some(bytes)
         }
         Source::Url(_) => return Err(invalid(&"a URL must be fetched first")),
@@ -508,6 +518,7 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
             record.info_hash = InfoHash(hash.ok_or_else(none)?);
             record.name = magnet.name.unwrap_or_else(|| record.info_hash.to_string());
             record.origin = Origin::Magnet(link);
+            record.begin_in(incomplete);
             None
         }
     };

@@ -1,65 +1,23 @@
 //! The content of torrents on disk: moved and deleted. These calls block.
 
+mod copying;
+mod moving;
+
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use hawser_store::{Folder, StoreError};
 use hawser_torrent::{Metainfo, part_file, part_name};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 
+pub(crate) use self::moving::{MoveError, relocate};
 use crate::renames::Rename;
 
-/// Moves the content of a torrent from one download folder to another, which is made if it does not exist.
-/// Does nothing if there is no content, or it was moved already.
-///
-/// # Errors
-/// Why it was not moved, with the remedy.
-pub(crate) fn relocate(metainfo: &Metainfo, from: &Path, to: &Path) -> Result<(), String> {
-    // Each is moved or not: after a crash in between, another call moves the rest.
-    move_one(&part_file(metainfo), from, to)?;
-    match top(metainfo) {
-        Some(top) => {
-            // The only file may have the name of one that is not complete.
-            if let Some(partial) = part_name(&top).filter(|_| !from.join(&top).exists()) {
-                move_one(&partial, from, to)?;
-            }
-            move_one(&top, from, to)
-        }
-        None => Ok(()),
-    }
-}
-
-/// Moves one file or folder, unless it does not exist.
-fn move_one(top: &Path, from: &Path, to: &Path) -> Result<(), String> {
-    let (old, new) = (from.join(top), to.join(top));
-    if old
-        .symlink_metadata()
-        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    {
-        return Ok(());
-    }
-    fs::create_dir_all(to).map_err(|error| format!("cannot make {}: {error}", to.display()))?;
-    match renameat_with(CWD, &old, CWD, &new, RenameFlags::NOREPLACE) {
-        Ok(()) => sync(&[from, to]),
-        Err(Errno::EXIST) => Err(format!(
-            "{} is there already: move it away, or choose another folder",
-            new.display()
-        )),
-        Err(Errno::XDEV) => Err(format!(
-            "{} is on another file system: moving there is not supported yet; stop the torrent, move {} \
-             yourself, and set the folder without moving",
-            to.display(),
-            old.display()
-        )),
-        Err(errno) => Err(format!(
-            "cannot move {} to {}: {errno}",
-            old.display(),
-            new.display()
-        )),
-    }
+/// Whether a folder has content of a torrent, complete or not.
+pub(crate) fn is_there(metainfo: &Metainfo, folder: &Path) -> bool {
+    let top = top(metainfo);
+    let partial = top.as_deref().and_then(part_name);
+    let mut names = top.into_iter().chain(partial).chain([part_file(metainfo)]);
+    names.any(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
 /// Gives a file or folder of a torrent, which has the names of before, another name in a download folder. Does nothing if it
@@ -82,15 +40,6 @@ pub(crate) fn rename(metainfo: &Metainfo, folder: &Path, rename: &Rename) -> Res
         None => root.rename_path(&from, &to),
     };
     renamed.map_err(|error| error.to_string())
-}
-
-/// What names in both folders are is on disk when this returns.
-fn sync(folders: &[&Path]) -> Result<(), String> {
-    for folder in folders {
-        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| format!("cannot sync {}: {error}", folder.display()))?;
-    }
-    Ok(())
 }
 
 /// The file or folder that has all content of a torrent, relative to the download folder.
@@ -185,7 +134,8 @@ fn in_parent(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use hawser_torrent::{CreateOptions, create};
@@ -193,31 +143,13 @@ mod tests {
     use super::*;
 
     /// A torrent of a folder with two files, in a download folder.
-    fn torrent(dir: &Path) -> Metainfo {
+    pub(super) fn torrent(dir: &Path) -> Metainfo {
         let top = dir.join("set");
         fs::create_dir_all(top.join("inner")).unwrap();
         fs::write(top.join("inner/a"), "a").unwrap();
         fs::write(top.join("b"), "b").unwrap();
         let bytes = create(&top, &CreateOptions::default(), |_, _| {}).unwrap();
         Metainfo::parse(&bytes).unwrap()
-    }
-
-    #[test]
-    fn content_is_moved_once_and_replaces_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("to/new"));
-        let metainfo = torrent(&from);
-        let parts = part_file(&metainfo);
-        fs::write(from.join(&parts), "x").unwrap();
-        relocate(&metainfo, &from, &to).unwrap();
-        assert!(to.join("set/inner/a").exists() && !from.join("set").exists());
-        assert!(to.join(&parts).exists() && !from.join(&parts).exists());
-        // After a crash it may be ordered again.
-        relocate(&metainfo, &from, &to).unwrap();
-        torrent(&from);
-        let error = relocate(&metainfo, &from, &to).unwrap_err();
-        assert!(error.contains("is there already"), "{error}");
-        assert!(from.join("set/b").exists());
     }
 
     #[test]
@@ -260,7 +192,7 @@ mod tests {
         let bytes = create(&from.join("one"), &CreateOptions::default(), |_, _| {}).unwrap();
         let one = Metainfo::parse(&bytes).unwrap();
         fs::rename(from.join("one"), from.join("one.part")).unwrap();
-        relocate(&one, &from, &to).unwrap();
+        relocate(&one, &from, &to, &|| false).unwrap();
         assert!(to.join("one.part").exists() && !from.join("one.part").exists());
         delete(&one, &to).unwrap();
         assert!(!to.join("one.part").exists());

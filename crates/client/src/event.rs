@@ -1,5 +1,7 @@
 //! Events for the owner of the torrents.
 
+use std::path::PathBuf;
+
 use hawser_torrent::Metainfo;
 use tokio::sync::oneshot;
 
@@ -10,8 +12,8 @@ pub(crate) enum Event {
     Resolved {
         metainfo: Box<Metainfo>,
         bytes: Vec<u8>,
-        /// Whether it is kept: the content is fetched then.
-        kept: oneshot::Sender<Result<(), String>>,
+        /// Gets the folder to which the content is fetched, once it is kept.
+        kept: oneshot::Sender<Result<PathBuf, String>>,
     },
     /// The content on disk is verified.
     Checked { complete: bool },

@@ -76,8 +76,8 @@ pub use self::remote::{Method, Remote, RemoteError, own_token, publish, withdraw
 pub use self::run::{Options, Prepared, Running};
 pub use self::runner::Live;
 pub use self::settings::{
-    AllLimits, Limit, LimitChange, QueueChanges, QueueLimits, RateChange, RateChanges, RateLimit,
-    RateLimits, Settings,
+    AllLimits, IncompleteChange, IncompleteFolder, Limit, LimitChange, QueueChanges, QueueLimits,
+    RateChange, RateChanges, RateLimit, RateLimits, Settings,
 };
 pub use self::state::{Damaged, StateError, StateFolder};
 pub use self::stream::{FileReader, FileStream, StreamError};

@@ -7,11 +7,12 @@ mod disk;
 mod peers;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hawser_kernel::clock::minute_of_week;
-use hawser_torrent::InfoHash;
+use hawser_torrent::{InfoHash, Metainfo};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::disk::Renamed;
 use crate::completion::{Completed, Completions};
+use crate::content;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::history::{History, Sample};
@@ -97,6 +99,8 @@ impl Task {
 enum Done {
     Ended(Result<(), String>),
     Moved(Result<(), String>),
+    /// The program ends before it was moved: that is continued at the next start.
+    Interrupted,
     Renamed(Result<(), String>),
     Removed(Result<(), String>),
 }
@@ -117,6 +121,8 @@ pub(crate) struct Owner {
     renames: HashMap<InfoHash, Renamed>,
     /// Reports changes other than in numbers.
     changed: watch::Sender<()>,
+    /// Interrupts the copies of content that is moved.
+    interrupt: CancellationToken,
     began: Instant,
     /// Which torrents come first when peers are shared out.
     turn: usize,
@@ -140,6 +146,7 @@ impl Owner {
             completions: None,
             renames: HashMap::new(),
             changed: watch::Sender::new(()),
+            interrupt: CancellationToken::new(),
             began: Instant::now(),
             turn: 0,
         }
@@ -207,8 +214,10 @@ impl Owner {
         self.end(&mut events).await;
     }
 
-    /// Ends all torrents and saves what they have come to. Moves and removals under way are finished.
+    /// Ends all torrents and saves what they have come to. Removals under way are finished; moves, too, unless
+    /// content is copied to another file system, which is continued at the next start.
     async fn end(&mut self, events: &mut mpsc::Receiver<(InfoHash, Event)>) {
+        self.interrupt.cancel();
         self.count();
         for running in self.running.values() {
             running.stop.cancel();
@@ -261,6 +270,30 @@ impl Owner {
         self.carry_out().await.map_err(AddFailure::NotSaved)
     }
 
+    /// Keeps the metainfo of a magnet link. Returns the folder to which the content is fetched.
+    async fn resolved(
+        &mut self,
+        info_hash: InfoHash,
+        metainfo: Metainfo,
+        bytes: Vec<u8>,
+    ) -> Result<PathBuf, String> {
+        self.keep(info_hash, bytes).await?;
+        let (name, size) = (metainfo.name.clone(), metainfo.pieces.total);
+        self.torrents.on_resolved(info_hash, name, size);
+        let record = self.torrents.record(info_hash);
+        let to = record.and_then(|record| record.settings.destination.clone());
+        if let Some(to) = to {
+            let look = move || content::is_there(&metainfo, &to);
+            let is_there = tokio::task::spawn_blocking(look).await;
+            if is_there.map_err(|error| error.to_string())? {
+                self.torrents.on_found_at_destination(info_hash);
+            }
+        }
+        let record = self.torrents.record(info_hash);
+        let record = record.ok_or_else(|| "it was removed".to_owned())?;
+        Ok(record.folder.clone())
+    }
+
     /// Keeps the metainfo of a torrent.
     async fn keep(&self, info_hash: InfoHash, bytes: Vec<u8>) -> Result<(), String> {
         let state = Arc::clone(&self.state);
@@ -286,13 +319,8 @@ impl Owner {
                 bytes,
                 kept,
             } => {
-                let saved = self.keep(info_hash, bytes).await;
-                if saved.is_ok() {
-                    let (name, size) = (metainfo.name.clone(), metainfo.pieces.total);
-                    self.torrents.on_resolved(info_hash, name, size);
-                }
                 // Its task may have ended meanwhile.
-                let _ = kept.send(saved);
+                let _ = kept.send(self.resolved(info_hash, *metainfo, bytes).await);
             }
         }
     }
@@ -324,6 +352,7 @@ impl Owner {
                 self.torrents.on_ended(info_hash, ended, now);
             }
             Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
+            Done::Interrupted => {}
             Done::Renamed(renamed) => self.on_renamed(info_hash, renamed),
             Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),
         }
@@ -335,7 +364,7 @@ impl Owner {
         let now = self.now();
         if let Some((info_hash, done)) = self.whose(done) {
             match done {
-                Done::Ended(_) => {}
+                Done::Ended(_) | Done::Interrupted => {}
                 Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
                 Done::Renamed(renamed) => self.on_renamed(info_hash, renamed),
                 Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),

@@ -1,6 +1,6 @@
 //! What is kept of a torrent: the content of its file on disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hawser_address::PeerAddr;
 use hawser_torrent::{InfoHash, Metainfo};
@@ -177,6 +177,19 @@ impl Record {
         set.or_else(|| self.named_trackers(metainfo))
     }
 
+    /// Has its content in this folder until it is complete, if there is one.
+    pub(crate) fn begin_in(&mut self, incomplete: Option<&Path>) {
+        if let Some(incomplete) = incomplete.filter(|it| *it != self.folder) {
+            let folder = std::mem::replace(&mut self.folder, incomplete.to_owned());
+            self.settings.destination = Some(folder);
+        }
+    }
+
+    /// The folder that its content is in once it is complete.
+    pub(crate) fn final_folder(&self) -> &Path {
+        self.settings.destination.as_ref().unwrap_or(&self.folder)
+    }
+
     /// What is wrong with values that a file may have and no torrent can have; `None` if nothing is.
     pub(crate) fn fault(&self) -> Option<String> {
         if self.name.len() > MAX_NAME_BYTES {
@@ -190,6 +203,10 @@ impl Record {
                 "the folder {} is not absolute",
                 self.folder.display()
             ));
+        }
+        let destination = self.settings.destination.as_ref();
+        if let Some(folder) = destination.filter(|folder| !folder.is_absolute()) {
+            return Some(format!("the folder {} is not absolute", folder.display()));
         }
         let set = self.settings.trackers.as_deref().unwrap_or_default();
         check_labels(&self.labels)

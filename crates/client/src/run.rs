@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::http::{Callers, Daemon};
 use crate::network::NetworkSettings;
 use crate::record::Record;
-use crate::settings::{QueueChanges, RateChanges};
+use crate::settings::{IncompleteChange, QueueChanges, RateChanges};
 use crate::state::{Damaged, StateFolder};
 use crate::torrents::Bounds;
 use crate::watch_folder;
@@ -28,6 +28,8 @@ pub struct Options {
     pub default_dir: PathBuf,
     /// What changes of the folder of downloads, which the state may have: an absolute path.
     pub download_dir: Option<PathBuf>,
+    /// What changes of the folder for unfinished downloads, which the state has: an absolute path.
+    pub incomplete: IncompleteChange,
     /// The folder from which torrents are added, an absolute path; `None` for none.
     pub watch: Option<PathBuf>,
     /// How many torrents are verified at once. The limits of all torrents in it are those of the state, not
@@ -68,6 +70,7 @@ impl Prepared {
         damaged.extend(wrong);
         options.rates.apply(&mut limits.rates);
         limits.download_dir = options.download_dir.take().or(limits.download_dir);
+        options.incomplete.clone().apply(&mut limits.incomplete);
         options.queue.apply(&mut limits.queue);
         options.alternative.apply(&mut limits.alternative);
         options.network.apply(&mut limits.network);

@@ -159,7 +159,7 @@ impl Job {
     }
 
     async fn fetch(&self, known: Known, finding: &mut Finding) -> Result<(), String> {
-        let mut peers = self.record.peers.clone();
+        let (mut peers, mut folder) = (self.record.peers.clone(), self.record.folder.clone());
         let metainfo = match known {
             Known::Metainfo(metainfo) => *metainfo,
             Known::Link { magnet, .. } => {
@@ -170,14 +170,15 @@ impl Job {
                 }
                 peers.extend(named);
                 let resolved = self.resolve(&magnet, peers.clone(), finding).await?;
-                let Some((metainfo, had)) = resolved else {
+                let Some((metainfo, had, to)) = resolved else {
                     return Ok(());
                 };
+                folder = to;
                 peers.extend(finding.learn(metainfo.private, had));
                 metainfo
             }
         };
-        let (folder, mut settings) = (self.record.folder.clone(), self.settings.clone());
+        let mut settings = self.settings.clone();
         let (begun, count) = (settings.borrow_and_update().clone(), metainfo.files.len());
         let options = DownloadOptions {
             rechecks: self.record.rechecks,
@@ -325,13 +326,14 @@ impl Job {
         std::future::pending().await
     }
 
-    /// Fetches the metadata of a magnet link, and has it kept; `None` if it was stopped.
+    /// Fetches the metadata of a magnet link, and has it kept. Also returns peers, and the folder for the content;
+    /// `None` if it was stopped.
     async fn resolve(
         &self,
         magnet: &Magnet,
         peers: Vec<PeerAddr>,
         finding: &mut Finding,
-    ) -> Result<Option<(Metainfo, Vec<PeerAddr>)>, String> {
+    ) -> Result<Option<(Metainfo, Vec<PeerAddr>, PathBuf)>, String> {
         let network = self.engine.network.clone();
         let resolve = Resolve::start(magnet.info_hashes, peers, network, Duration::MAX);
         let (progress, found) = (resolve.progress(), resolve.found_peers());
@@ -355,10 +357,10 @@ impl Job {
         })
         .await;
         match is_kept.await {
-            Ok(kept) => kept.map(|()| {
+            Ok(kept) => kept.map(|folder| {
                 let mut metainfo = resolved.metainfo;
                 metainfo.sources.web_seeds.clone_from(&magnet.web_seeds);
-                Some((metainfo, resolved.peers))
+                Some((metainfo, resolved.peers, folder))
             }),
             // The program ends.
             Err(_) => Ok(None),

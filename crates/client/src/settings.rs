@@ -1,6 +1,6 @@
 //! What users set for a torrent, besides its folder and labels, and what they set for all torrents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +154,64 @@ pub struct AllLimits {
     pub network: NetworkSettings,
     /// The folder for torrents that are added without one, an absolute path; that of the daemon when `None`.
     pub download_dir: Option<PathBuf>,
+    /// Where content is until all that is wanted of it is there.
+    pub incomplete: IncompleteFolder,
+}
+
+/// A folder for the content of torrents until all that is wanted of it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IncompleteFolder {
+    /// The folder, an absolute path, which is kept while it is not used.
+    pub folder: Option<PathBuf>,
+    /// Whether it is used, for torrents that are added from then on.
+    pub is_on: bool,
+}
+
+impl IncompleteFolder {
+    /// The folder, if it is used.
+    pub fn in_force(&self) -> Option<&Path> {
+        self.folder.as_deref().filter(|_| self.is_on)
+    }
+
+    /// What is wrong with values that no daemon can have; `None` if nothing is.
+    pub(crate) fn fault(&self) -> Option<String> {
+        match &self.folder {
+            Some(folder) if !folder.is_absolute() => Some(format!(
+                "the folder {} for unfinished downloads is not absolute",
+                folder.display()
+            )),
+            None if self.is_on => {
+                Some("no folder for unfinished downloads is named: name it first".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A change of the folder for unfinished downloads. What is `None` stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IncompleteChange {
+    /// The folder, an absolute path.
+    pub folder: Option<PathBuf>,
+    /// Whether it is used.
+    pub is_on: Option<bool>,
+}
+
+impl IncompleteChange {
+    /// Has this folder used, or none.
+    pub fn to(folder: Option<PathBuf>) -> Self {
+        Self {
+            is_on: Some(folder.is_some()),
+            folder,
+        }
+    }
+
+    /// Makes the change.
+    pub fn apply(self, incomplete: &mut IncompleteFolder) {
+        incomplete.folder = self.folder.or(incomplete.folder.take());
+        incomplete.is_on = self.is_on.unwrap_or(incomplete.is_on);
+    }
 }
 
 impl AllLimits {
@@ -194,6 +252,9 @@ pub struct Settings {
     /// How many peers it may be connected to; as all others when `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_peers: Option<usize>,
+    /// The folder that its content is moved to once all that is wanted of it is there, an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<PathBuf>,
 }
 
 #[cfg(test)]

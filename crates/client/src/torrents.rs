@@ -16,7 +16,8 @@
 //!    to a download that is complete, so one of which more is wanted ends, and runs again.
 //! 5. One that lacked content and becomes complete is announced ([`Order::Announce`]), once, also across
 //!    crashes.
-//! 6. A move, another name of a file, or a removal is saved before it begins, and ordered again after a crash.
+//! 6. Content that is to be elsewhere once it is complete is moved there then, before it is announced.
+//! 7. A move, another name of a file, or a removal is saved before it begins, and ordered again after a crash.
 //!
 //! The caller carries out orders in their order. After each call that changes something it calls
 //! [`Torrents::advance`], and again at [`Torrents::next_due`], and at each minute of the clock of the host.
@@ -354,7 +355,7 @@ impl Torrents {
             return Err(CommandError::Value(text));
         }
         match moves {
-            true if folder == entry.record.folder => return Ok(()),
+            true if folder == entry.record.folder => entry.record.settings.destination = None,
             true => entry.record.pending = Some(Pending::Move(folder)),
             false if entry.activity != Activity::Idle => {
                 return Err(CommandError::Value(format!(
@@ -363,11 +364,22 @@ impl Torrents {
             }
             false => {
                 entry.record.folder = folder;
+                entry.record.settings.destination = None;
                 entry.record.dates.completed = None;
             }
         }
         entry.must_save = true;
         Ok(())
+    }
+
+    /// Content of a torrent is in the folder that it is to be in once it is complete: it is fetched there.
+    pub fn on_found_at_destination(&mut self, info_hash: InfoHash) {
+        if let Some(entry) = self.entries.get_mut(&info_hash)
+            && let Some(folder) = entry.record.settings.destination.take()
+        {
+            entry.record.folder = folder;
+            entry.must_save = true;
+        }
     }
 
     /// The metadata of a magnet link is there, and kept: the name of the torrent, and its bytes.
@@ -488,7 +500,10 @@ impl Torrents {
         entry.activity = Activity::Idle;
         let pending = entry.record.pending.take();
         match (moved, pending) {
-            (Ok(()), Some(Pending::Move(folder))) => entry.record.folder = folder,
+            (Ok(()), Some(Pending::Move(folder))) => {
+                entry.record.folder = folder;
+                entry.record.settings.destination = None;
+            }
             (Ok(()), other) => entry.record.pending = other,
             (Err(reason), _) => entry.record.outcome = Some(Outcome::Failed(reason)),
         }

@@ -143,7 +143,10 @@ impl View {
     /// Whether nothing more comes of it by itself: it is complete, was stopped, or has failed.
     pub fn is_settled(&self) -> bool {
         let is_complete = self.record.dates.completed.is_some();
+        // It is about to be moved to its folder.
+        let waits = is_complete && self.record.settings.destination.is_some();
         match self.status {
+            Status::Seeding if waits => false,
             Status::Seeding | Status::Stopped | Status::Finished | Status::Failed => true,
             Status::Queued => is_complete,
             _ => false,

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use hawser_client::http::body::Torrents;
 use hawser_client::{
-    AlternativeChanges, Bounds, Engine, Method, NetworkSettings, PeerAddresses, QueueChanges,
-    RateChanges, Remote,
+    AlternativeChanges, Bounds, Engine, IncompleteChange, Method, NetworkSettings, PeerAddresses,
+    QueueChanges, RateChanges, Remote,
 };
 use hawser_daemon::{DaemonError, Options, Prepared};
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
@@ -61,6 +61,7 @@ async fn prepare(folder: &Path, config: &str) -> Result<Prepared, DaemonError> {
         state: folder.join("state"),
         default_dir: folder.join("downloads"),
         download_dir: None,
+        incomplete: IncompleteChange::default(),
         watch: None,
         bounds: Bounds::default(),
         queue: QueueChanges::default(),

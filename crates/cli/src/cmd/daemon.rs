@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use hawser_client::{Engine, NetworkSettings, PeerAddresses, PortMapper};
+use hawser_client::{Engine, IncompleteChange, NetworkSettings, PeerAddresses, PortMapper};
 use hawser_daemon::{Options, Prepared};
 use hawser_endhost::Endhost;
 use hawser_quic::Config;
@@ -46,6 +46,12 @@ pub struct DaemonArgs {
     /// Kept with the torrents until another one is given: here, by the API, or by Transmission's RPC.
     #[arg(long, value_name = "DIR")]
     pub download_dir: Option<PathBuf>,
+    /// The folder for content until all that is wanted of it is there, or none
+    ///
+    /// Content is moved to its folder then. Holds for torrents that are added from now on, and is kept until another
+    /// one is given: here, by the API, or by Transmission's RPC.
+    #[arg(long, value_name = "DIR", help_heading = headings::RARE, hide_short_help = true)]
+    pub incomplete_dir: Option<PathBuf>,
     /// Where IP peers connect; port 0 is any that is free, none for nowhere
     #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:6881", value_parser = tcp_or_none)]
     pub tcp: TcpArg,
@@ -218,6 +224,11 @@ fn torrents(args: &DaemonArgs, state: PathBuf) -> Result<hawser_client::Options,
         state,
         default_dir: std::env::current_dir().doing("the present folder")?,
         download_dir: absolute(args.download_dir.as_deref())?,
+        incomplete: match args.incomplete_dir.as_deref() {
+            None => IncompleteChange::default(),
+            Some(folder) if folder == "none" => IncompleteChange::to(None),
+            folder => IncompleteChange::to(absolute(folder)?),
+        },
         watch: absolute(args.automation.watch.as_deref())?,
         bounds: args.limits.bounds(),
         queue: args.limits.queue(),

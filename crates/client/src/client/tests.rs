@@ -12,6 +12,7 @@ use crate::settings::{AllLimits, Limit, QueueLimits, RateChange, RateChanges, Ra
 use crate::torrents::Status;
 
 mod files;
+mod incomplete;
 mod renames;
 mod trackers;
 

@@ -57,6 +57,9 @@ pub struct Torrent {
     pub labels: Vec<String>,
     /// The folder that its content is in.
     pub folder: String,
+    /// The folder that its content is moved to once all that is wanted of it is there; none if it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// Its content.
     pub content: Content,
     /// What it transfers.
@@ -357,6 +360,9 @@ pub struct About {
     pub version: String,
     /// The folder for torrents that are added without one.
     pub download_dir: String,
+    /// The folder for content until all that is wanted of it is there; none if it is where it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_dir: Option<String>,
     /// The SCION address at which peers connect.
     pub scion: Option<String>,
     /// The address at which IP peers connect.
@@ -456,6 +462,10 @@ pub struct DaemonChange {
     /// The folder for torrents that are added without one from now on, an absolute path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download_dir: Option<String>,
+    /// The folder for content until all that is wanted of it is there, for torrents that are added from now on: an
+    /// absolute path, or empty for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_dir: Option<String>,
 }
 
 impl From<&View> for Torrent {
@@ -477,6 +487,11 @@ impl From<&View> for Torrent {
             position: view.position as u64,
             labels: record.labels.clone(),
             folder: record.folder.display().to_string(),
+            destination: record
+                .settings
+                .destination
+                .as_ref()
+                .map(|it| it.display().to_string()),
             content: Content {
                 bytes: record.size,
                 verified_bytes: view.verified(),

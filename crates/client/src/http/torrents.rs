@@ -29,7 +29,7 @@ use crate::groups::OuterChange;
 use crate::peer_limits::PeerChanges;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::renames::Rename;
-use crate::settings::{RateChanges, Settings};
+use crate::settings::{IncompleteChange, RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::trackers::TrackerChange;
 
@@ -524,6 +524,10 @@ pub(super) async fn change_daemon(
         if let Some(folder) = change.download_dir {
             all.set_download_dir(folder.into())?;
         }
+        if let Some(folder) = change.incomplete_dir {
+            let folder = Some(folder).filter(|it| !it.is_empty());
+            all.change_incomplete(IncompleteChange::to(folder.map(Into::into)))?;
+        }
         for group in &change.groups {
             all.change_group(&group.name, group.into())?;
         }
@@ -547,6 +551,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         download_dir: folder.display().to_string(),
+        incomplete_dir: all.incomplete.in_force().map(|it| it.display().to_string()),
         scion: inner.addresses.scion.map(|address| address.to_string()),
         tcp: inner.addresses.tcp.map(|address| address.to_string()),
         port_mapping: inner.client.port_mapping().map(Into::into),

@@ -6,7 +6,7 @@ use hawser_torrent::InfoHash;
 use tokio::sync::oneshot;
 
 use super::{Done, Owner, Task};
-use crate::content;
+use crate::content::{self, MoveError};
 use crate::record::{Origin, Pending};
 use crate::renames::Rename;
 use crate::torrents::CommandError;
@@ -19,7 +19,7 @@ impl Owner {
         let Some(record) = self.torrents.record(info_hash).cloned() else {
             return;
         };
-        let state = Arc::clone(&self.state);
+        let (state, interrupt) = (Arc::clone(&self.state), self.interrupt.clone());
         let task = self.tasks.spawn_blocking(move || {
             let Some(Pending::Move(to)) = &record.pending else {
                 return Done::Moved(Ok(()));
@@ -27,10 +27,16 @@ impl Owner {
             if record.origin != Origin::Metainfo {
                 return Done::Moved(Ok(()));
             }
-            let metainfo = state
-                .metainfo_of(&record)
-                .map_err(|error| error.to_string());
-            Done::Moved(metainfo.and_then(|it| content::relocate(&it, &record.folder, to)))
+            let metainfo = match state.metainfo_of(&record) {
+                Ok(metainfo) => metainfo,
+                Err(error) => return Done::Moved(Err(error.to_string())),
+            };
+            let is_ending = || interrupt.is_cancelled();
+            match content::relocate(&metainfo, &record.folder, to, &is_ending) {
+                Ok(()) => Done::Moved(Ok(())),
+                Err(MoveError::Interrupted) => Done::Interrupted,
+                Err(MoveError::Failed(reason)) => Done::Moved(Err(reason)),
+            }
         });
         let owner = Task::new(info_hash, Done::Moved);
         self.owners.insert(task.id(), owner);

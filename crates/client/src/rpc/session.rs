@@ -12,7 +12,7 @@ use crate::addresses::PeerAddresses;
 use crate::alternative::AlternativeChanges;
 use crate::network::NetworkSettings;
 use crate::peer_limits::PeerChanges;
-use crate::settings::{QueueChanges, RateChanges};
+use crate::settings::{IncompleteChange, QueueChanges, RateChanges};
 use crate::torrents::{CommandError, Torrents};
 
 /// The changes of the session that one call makes together.
@@ -23,6 +23,7 @@ pub(super) struct SessionChanges {
     pub alternative: AlternativeChanges,
     pub peers: PeerChanges,
     pub download_dir: Option<PathBuf>,
+    pub incomplete: IncompleteChange,
     pub network: NetworkSettings,
 }
 
@@ -65,6 +66,11 @@ impl SessionChanges {
                     read.download_dir = Some(folder.into());
                 }
                 Setting::DownloadDir(_) => {}
+                Setting::IncompleteDir(folder) if *folder != session.folders.incomplete_dir => {
+                    read.incomplete.folder = Some(folder.into());
+                }
+                Setting::IncompleteDir(_) => {}
+                Setting::UsesIncompleteDir(is_on) => read.incomplete.is_on = Some(*is_on),
                 Setting::Encryption(wanted) => {
                     let policy = Some(policy(*wanted));
                     read.network.encryption =
@@ -102,6 +108,7 @@ impl SessionChanges {
     pub fn apply(self, all: &mut Torrents) -> Result<(), CommandError> {
         all.change_queue(self.queue)?;
         all.change_alternative(self.alternative)?;
+        all.change_incomplete(self.incomplete)?;
         all.change_all_rates(self.rates);
         all.change_peer_limits(self.peers);
         if let Some(folder) = self.download_dir {
@@ -166,8 +173,6 @@ fn check(setting: &Setting, session: &SessionView, there: &PeerAddresses) -> Res
     let (network, folders, adding) = (&session.network, &session.folders, &session.adding);
     let stalled = session.queues.stalled;
     let (is_same, what) = match setting {
-        Setting::IncompleteDir(folder) => (*folder == folders.incomplete_dir, INCOMPLETE),
-        Setting::UsesIncompleteDir(is_on) => (*is_on == folders.uses_incomplete_dir, INCOMPLETE),
         Setting::RenamesPartial(is_on) => (
             *is_on == folders.renames_partial,
             "to change the names of incomplete files while the daemon runs (--part-suffix)",
@@ -212,8 +217,6 @@ fn check(setting: &Setting, session: &SessionView, there: &PeerAddresses) -> Res
         false => Err(unsupported(what)),
     }
 }
-
-const INCOMPLETE: &str = "a folder for unfinished downloads";
 
 /// What requests do not choose: a token lets one in to the torrents, not to programs of the host.
 const SCRIPT: &str =

@@ -72,7 +72,7 @@ pub(super) fn torrent(view: &View, kept: &Kept<'_>, parts: Parts) -> TorrentView
         id: super::id(view),
         hash: record.info_hash.0,
         name: record.name.clone(),
-        download_dir: record.folder.display().to_string(),
+        download_dir: record.final_folder().display().to_string(),
         state: state(view),
         error,
         content: content(view, metainfo, size),
@@ -351,6 +351,7 @@ pub(super) fn session(
         queue,
         alternative,
         peers,
+        ref incomplete,
         ..
     } = bounds.all;
     let schedule = alternative.schedule;
@@ -376,6 +377,14 @@ pub(super) fn session(
         },
         folders: Folders {
             download_dir: folder.display().to_string(),
+            // As Transmission, the folder for downloads while none is named.
+            incomplete_dir: incomplete
+                .folder
+                .as_deref()
+                .unwrap_or(folder)
+                .display()
+                .to_string(),
+            uses_incomplete_dir: incomplete.in_force().is_some(),
             free_space,
             ..Folders::default()
         },

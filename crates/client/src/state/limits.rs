@@ -12,7 +12,7 @@ use crate::alternative::AlternativeLimits;
 use crate::groups::{self, Groups};
 use crate::network::NetworkSettings;
 use crate::peer_limits::PeerLimits;
-use crate::settings::{AllLimits, QueueLimits, RateLimits};
+use crate::settings::{AllLimits, IncompleteFolder, QueueLimits, RateLimits};
 
 /// The file, in the folder of the torrents.
 const FILE: &str = "limits.json";
@@ -40,6 +40,8 @@ struct Kept {
     network: NetworkSettings,
     #[serde(default)]
     download_dir: Option<PathBuf>,
+    #[serde(default)]
+    incomplete: IncompleteFolder,
 }
 
 impl From<AllLimits> for Kept {
@@ -52,6 +54,7 @@ impl From<AllLimits> for Kept {
             peers,
             network,
             download_dir,
+            incomplete,
         } = limits;
         Self {
             version: VERSION,
@@ -62,6 +65,7 @@ impl From<AllLimits> for Kept {
             peers,
             network,
             download_dir,
+            incomplete,
         }
     }
 }
@@ -125,11 +129,13 @@ fn parse(text: &[u8]) -> Result<AllLimits, String> {
         peers: kept.peers,
         network: kept.network,
         download_dir: kept.download_dir,
+        incomplete: kept.incomplete,
     };
     let faults = [
         limits.queue.fault(),
         limits.alternative.schedule.fault(),
         groups::check(&limits.groups),
+        limits.incomplete.fault(),
     ];
     let folder = limits.download_dir.as_ref();
     if folder.is_some_and(|folder| !folder.is_absolute()) {
@@ -175,6 +181,10 @@ mod tests {
             },
             peers: PeerLimits { all: 7, each: 3 },
             download_dir: Some("/downloads".into()),
+            incomplete: IncompleteFolder {
+                folder: Some("/incomplete".into()),
+                is_on: true,
+            },
             network: NetworkSettings {
                 encryption: Some(EncryptionPolicy::Require),
                 transports: Some(IpTransports::BOTH),

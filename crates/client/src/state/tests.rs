@@ -43,6 +43,7 @@ fn record(number: u8) -> Record {
                 name: "c".into(),
             }],
             max_peers: Some(4),
+            destination: Some("/complete".into()),
         },
         rank: 7,
         peers: vec![

@@ -34,6 +34,7 @@ impl Torrents {
             orders.push(Order::LimitAll);
         }
         let queue: Vec<InfoHash> = self.queue.values().copied().collect();
+        self.deliver(&queue);
         self.halt(&queue, &mut orders);
         self.begin(&queue, &mut orders);
         self.apply(&queue, &mut orders);
@@ -79,6 +80,30 @@ impl Torrents {
         }
         if any {
             self.entries.set_changed();
+        }
+    }
+
+    /// Has complete content moved that is to be elsewhere then. A move that has failed is tried again when the
+    /// torrent is started.
+    fn deliver(&mut self, queue: &[InfoHash]) {
+        for info_hash in queue {
+            let Some(entry) = self.entries.get(info_hash) else {
+                continue;
+            };
+            let record = &entry.record;
+            let waits = record.settings.destination.is_some() && record.pending.is_none();
+            let has_failed = matches!(record.outcome, Some(Outcome::Failed(_)));
+            if waits
+                && entry.is_complete()
+                && !entry.checks()
+                && !entry.to_verify
+                && !has_failed
+                && let Some(entry) = self.entries.get_mut(info_hash)
+            {
+                let to = entry.record.settings.destination.clone();
+                entry.record.pending = to.map(Pending::Move);
+                entry.must_save = true;
+            }
         }
     }
 
@@ -208,6 +233,7 @@ impl Torrents {
         for info_hash in queue {
             if let Some(entry) = self.entries.get_mut(info_hash)
                 && entry.record.announcement == Announcement::Due
+                && entry.record.settings.destination.is_none()
                 && !std::mem::replace(&mut entry.is_announced, true)
             {
                 orders.push(Order::Announce(*info_hash));

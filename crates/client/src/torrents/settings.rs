@@ -12,7 +12,7 @@ use crate::files::FileChanges;
 use crate::network::NetworkSettings;
 use crate::peer_limits::PeerChanges;
 use crate::record::{Outcome, check_labels};
-use crate::settings::{AllLimits, QueueChanges, RateChanges, RateLimits};
+use crate::settings::{AllLimits, IncompleteChange, QueueChanges, RateChanges, RateLimits};
 use crate::trackers::{self, TrackerChange};
 
 impl Torrents {
@@ -220,6 +220,22 @@ impl Torrents {
         }
         let before = self.bounds.all.clone();
         self.bounds.all.download_dir = Some(folder);
+        self.note_limits(&before);
+        Ok(())
+    }
+
+    /// Changes the folder for unfinished downloads, for torrents that are added from now on.
+    ///
+    /// # Errors
+    /// [`CommandError::Value`]; nothing is changed then.
+    pub fn change_incomplete(&mut self, change: IncompleteChange) -> Result<(), CommandError> {
+        let before = self.bounds.all.clone();
+        let mut incomplete = before.incomplete.clone();
+        change.apply(&mut incomplete);
+        if let Some(fault) = incomplete.fault() {
+            return Err(CommandError::Value(fault));
+        }
+        self.bounds.all.incomplete = incomplete;
         self.note_limits(&before);
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod alternative;
 mod changes;
 mod groups;
+mod incomplete;
 mod random;
 
 use std::collections::BTreeMap;
@@ -186,9 +187,10 @@ impl Host {
         );
         for hash in added {
             assert!(there.contains(hash), "{hash} is forgotten");
-            let announcement = torrents.record(*hash).expect("a record").announcement;
-            let is_due = announcement == Announcement::Due;
-            assert_eq!(is_due, self.announcing.contains(hash), "{announcement:?}");
+            let record = torrents.record(*hash).expect("a record");
+            let is_there = record.settings.destination.is_none();
+            let is_due = is_there && record.announcement == Announcement::Due;
+            assert_eq!(is_due, self.announcing.contains(hash), "{record:?}");
         }
         assert_eq!(
             there.len(),

@@ -17,6 +17,7 @@ fn torrent(hash: usize, position: u64) -> Torrent {
         finished_by: None,
         position,
         labels: Vec::new(),
+        destination: None,
         folder: "/".to_owned(),
         content: Content {
             bytes: None,
