@@ -17,7 +17,7 @@ use crate::completion;
 use crate::content;
 use crate::engine::Engine;
 use crate::error::ClientError;
-use crate::fetch::fetch_metainfo;
+use crate::fetch::{Cookies, fetch_metainfo};
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::network::NetworkSettings;
@@ -76,8 +76,13 @@ pub enum Source {
     Metainfo(Vec<u8>),
     /// A magnet link (BEP 9), not checked.
     Magnet(String),
-    /// A URL of HTTP or HTTPS, from which the `.torrent` file is fetched; not checked.
-    Url(String),
+    /// A URL of HTTP or HTTPS, from which the `.torrent` file is fetched.
+    Url {
+        /// The URL, not checked.
+        url: String,
+        /// Cookies for its host, if any.
+        cookies: Option<Cookies>,
+    },
 }
 
 /// A torrent that was added, or was there before.
@@ -211,10 +216,10 @@ impl Client {
     pub async fn add(&self, mut new: NewTorrent) -> Result<AddedTorrent, ClientError> {
         // Kept until the file is parsed.
         let mut _place = None;
-        if let Source::Url(url) = &new.source {
+        if let Source::Url { url, cookies } = &new.source {
             let place = Arc::clone(&self.fetches).acquire_owned().await;
             _place = Some(place.map_err(|_| ClientError::Stopping)?);
-            new.source = Source::Metainfo(fetch_metainfo(&self.http, url).await?);
+            new.source = Source::Metainfo(fetch_metainfo(&self.http, url, cookies.as_ref()).await?);
         }
         let bounds = self.bounds().await?;
         let folder = new.folder.clone();
@@ -508,7 +513,7 @@ fn addition(
             }
             Some(bytes)
         }
-        Source::Url(_) => return Err(invalid(&"a URL must be fetched first")),
+        Source::Url { .. } => return Err(invalid(&"a URL must be fetched first")),
         Source::Magnet(link) => {
             let magnet: Magnet = link.parse().map_err(|error| invalid(&error))?;
             // Of a torrent of version 2, the first 20 bytes are the info-hash on the wire (BEP 52).

@@ -1,5 +1,6 @@
 //! Torrents that are named by a URL: the `.torrent` file is fetched from a web server.
 
+use std::fmt;
 use std::time::Duration;
 
 use hawser_http_client::{HttpClient, HttpError, HttpUrl, HttpUrlError};
@@ -45,18 +46,40 @@ pub fn is_url(text: &str) -> bool {
 /// # Errors
 /// [`FetchError`].
 pub async fn fetch_torrent(url: &str) -> Result<Vec<u8>, FetchError> {
-    fetch_metainfo(&HttpClient::default(), url).await
+    fetch_metainfo(&HttpClient::default(), url, None).await
+}
+
+/// The value of a header `Cookie`, which lets its user in at a web server and is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cookies(String);
+
+impl Cookies {
+    /// Cookies as they are sent: `name=value`, several divided by semicolons.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+}
+
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cookies(..)")
+    }
 }
 
 /// Fetches the bytes of a `.torrent` file, which are not checked, and at most [`MAX_METAINFO_BYTES`]. A few
-/// redirects are followed, none of which may leave HTTPS.
+/// redirects are followed, none of which may leave HTTPS. Cookies are sent to the host of the URL alone.
 ///
 /// # Errors
 /// [`FetchError`].
-pub(crate) async fn fetch_metainfo(client: &HttpClient, url: &str) -> Result<Vec<u8>, FetchError> {
+pub(crate) async fn fetch_metainfo(
+    client: &HttpClient,
+    url: &str,
+    cookies: Option<&Cookies>,
+) -> Result<Vec<u8>, FetchError> {
     let url: HttpUrl = url.trim().parse()?;
     let fetched = timeout(FETCH_TIMEOUT, async {
-        let response = client.get(&url, None).await?;
+        let cookies = cookies.map(|cookies| &*cookies.0);
+        let response = client.get_with_cookies(&url, None, cookies).await?;
         let (host, status) = (response.host().to_owned(), response.status());
         if status != 200 {
             return Err(FetchError::Status { host, status });
@@ -77,6 +100,12 @@ pub(crate) mod testing {
 
     /// A server that answers each request for a path with these bytes, and its address.
     pub async fn server(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
+        let of_path = move |head: &str| answer(head.split(' ').nth(1).unwrap_or_default());
+        server_of_heads(of_path).await
+    }
+
+    /// The same, of the whole heads of requests.
+    pub async fn server_of_heads(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -86,9 +115,8 @@ pub(crate) mod testing {
                     head.push(byte[0]);
                 }
                 let head = String::from_utf8(head).unwrap();
-                let path = head.split(' ').nth(1).unwrap_or_default();
                 // The client may have had enough.
-                let _ = stream.write_all(&answer(path)).await;
+                let _ = stream.write_all(&answer(&head)).await;
             }
         });
         address
@@ -105,7 +133,7 @@ mod tests {
     use super::*;
 
     async fn fetch(address: SocketAddr, path: &str) -> Result<Vec<u8>, FetchError> {
-        fetch_metainfo(&HttpClient::default(), &format!("http://{address}{path}")).await
+        fetch_torrent(&format!("http://{address}{path}")).await
     }
 
     #[tokio::test]

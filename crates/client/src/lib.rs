@@ -56,7 +56,7 @@ pub use self::choice::{Choice, SeedChoice};
 pub use self::client::{AddedTorrent, Client, NewTorrent, Source};
 pub use self::engine::Engine;
 pub use self::error::{ClientError, RunError};
-pub use self::fetch::{FETCH_TIMEOUT, FetchError, fetch_torrent, is_url};
+pub use self::fetch::{Cookies, FETCH_TIMEOUT, FetchError, fetch_torrent, is_url};
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
 };

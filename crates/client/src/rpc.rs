@@ -28,6 +28,7 @@ use crate::UNSUPPORTED;
 use crate::addresses::PeerAddresses;
 use crate::client::{Client, NewTorrent, Source};
 use crate::error::ClientError;
+use crate::fetch::Cookies;
 use crate::renames::Rename;
 use crate::settings::Settings;
 use crate::torrents::{CommandError, Move, Torrents};
@@ -197,13 +198,10 @@ impl Calls for Rpc<'_> {
             hawser_transmission::Source::Metainfo(bytes) => Source::Metainfo(bytes),
             hawser_transmission::Source::Magnet(link) => Source::Magnet(link),
             hawser_transmission::Source::Path(path) => Source::Metainfo(read(&path)?),
-            hawser_transmission::Source::Url {
-                cookies: Some(cookies),
-                ..
-            } if !cookies.is_empty() => {
-                return Err(unsupported("fetching a torrent with cookies"));
-            }
-            hawser_transmission::Source::Url { url, .. } => Source::Url(url),
+            hawser_transmission::Source::Url { url, cookies } => Source::Url {
+                url,
+                cookies: cookies.filter(|it| !it.is_empty()).map(Cookies::new),
+            },
         };
         // Indices that are out of range are no error to Transmission.
         if let Source::Metainfo(bytes) = &source

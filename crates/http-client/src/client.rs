@@ -12,7 +12,9 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, LOCATION, RANGE, USER_AGENT};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, COOKIE, HOST, LOCATION, RANGE, USER_AGENT,
+};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -38,8 +40,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What is asked of a server.
 #[derive(Debug, Clone, Copy)]
 enum Ask<'a> {
-    /// A page, or these bytes of it.
-    Get(Option<&'a Range<u64>>),
+    /// A page, or these bytes of it, with the value of a header `Cookie`.
+    Get(Option<&'a Range<u64>>, Option<&'a str>),
     /// A call with headers and a body.
     Post(&'a [(&'a str, &'a str)], &'a str),
 }
@@ -80,9 +82,25 @@ impl HttpClient {
         url: &HttpUrl,
         bytes: Option<Range<u64>>,
     ) -> Result<Response, HttpError> {
-        let (mut url, mut redirects) = (url.clone(), 0);
+        self.get_with_cookies(url, bytes, None).await
+    }
+
+    /// As [`Self::get`], with cookies: the value of a header `Cookie`, which is sent to the host and port of `url`
+    /// alone, and to HTTPS on that host; not where a redirect leads elsewhere. No error names it.
+    ///
+    /// # Errors
+    /// [`HttpError`], if there is no response.
+    pub async fn get_with_cookies(
+        &self,
+        url: &HttpUrl,
+        bytes: Option<Range<u64>>,
+        cookies: Option<&str>,
+    ) -> Result<Response, HttpError> {
+        let (first, mut url, mut redirects) = (url, url.clone(), 0);
         loop {
-            let response = self.request(&url, Ask::Get(bytes.as_ref())).await?;
+            let cookies = cookies.filter(|_| url.is_trusted_by(first));
+            let response = self.request(&url, Ask::Get(bytes.as_ref(), cookies));
+            let response = response.await?;
             let host = url.authority();
             if !response.status().is_redirection() {
                 return Ok(Response::new(response, host));
@@ -189,7 +207,7 @@ async fn send(
         error: error.to_string(),
     };
     let mut request = match ask {
-        Ask::Get(_) => Request::get(&url.path),
+        Ask::Get(..) => Request::get(&url.path),
         Ask::Post(..) => Request::post(&url.path),
     };
     request = request
@@ -200,10 +218,14 @@ async fn send(
         .header(CONNECTION, "close");
     let mut content = Bytes::new();
     match ask {
-        Ask::Get(None) => {}
-        Ask::Get(Some(bytes)) => {
-            let last = bytes.end.saturating_sub(1);
-            request = request.header(RANGE, format!("bytes={}-{last}", bytes.start));
+        Ask::Get(bytes, cookies) => {
+            if let Some(bytes) = bytes {
+                let last = bytes.end.saturating_sub(1);
+                request = request.header(RANGE, format!("bytes={}-{last}", bytes.start));
+            }
+            if let Some(cookies) = cookies {
+                request = request.header(COOKIE, cookies);
+            }
         }
         Ask::Post(headers, body) => {
             content = Bytes::copy_from_slice(body.as_bytes());

@@ -57,6 +57,48 @@ async fn a_range_is_asked_for_and_its_bytes_arrive() {
 }
 
 #[tokio::test]
+async fn cookies_are_sent_to_their_host_alone() {
+    let done = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let (other, mut elsewhere) = scripted(&[done]).await;
+    let away = format!("HTTP/1.1 302 x\r\nLocation: {other}\r\nContent-Length: 0\r\n\r\n");
+    let here = "HTTP/1.1 302 x\r\nLocation: /c\r\nContent-Length: 0\r\n\r\n";
+    let (url, mut heads) = scripted(&[here, &away]).await;
+    let client = HttpClient::default();
+    let cookies = Some("uid=1; pass=secret");
+    let response = client.get_with_cookies(&url, None, cookies).await;
+    assert_eq!(response.expect("a response").status(), 200);
+    for _ in 0..2 {
+        let head = heads.recv().await.expect("a request").to_lowercase();
+        assert!(head.contains("cookie: uid=1; pass=secret\r\n"), "{head}");
+    }
+    let head = elsewhere.recv().await.expect("a request").to_lowercase();
+    assert!(
+        !head.contains("cookie") && !head.contains("secret"),
+        "{head}"
+    );
+    // None that would be further headers, and none in an error.
+    let wrong = Some("secret\r\nX: y");
+    let error = client.get_with_cookies(&url, None, wrong).await;
+    let error = error.expect_err("it is no header").to_string();
+    assert!(!error.contains("secret"), "{error}");
+    assert!(heads.try_recv().is_err());
+}
+
+#[test]
+fn cookies_follow_a_host_to_https_and_not_back() {
+    let url = |text: &str| text.parse::<HttpUrl>().expect("a URL");
+    for (first, next, is) in [
+        ("http://a.example/", "http://a.example/x", true),
+        ("http://a.example/", "https://a.example/", true),
+        ("https://a.example/", "http://a.example/", false),
+        ("https://a.example/", "https://a.example:444/", false),
+        ("http://a.example/", "http://b.a.example/", false),
+    ] {
+        assert_eq!(url(next).is_trusted_by(&url(first)), is, "{first} {next}");
+    }
+}
+
+#[tokio::test]
 async fn redirects_keep_the_range_and_end() {
     let there = "HTTP/1.1 302 Found\r\nLocation: /c\r\nContent-Length: 0\r\n\r\n";
     let good = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

@@ -67,6 +67,13 @@ impl HttpUrl {
         bare.unwrap_or(&authority).to_owned()
     }
 
+    /// Whether what `first` lets in may be sent here as well: to the same host and port, or to HTTPS on that host.
+    pub(crate) fn is_trusted_by(&self, first: &Self) -> bool {
+        let is_upgrade = self.is_secure && !first.is_secure;
+        let is_same = self.port == first.port && self.is_secure == first.is_secure;
+        self.host == first.host && (is_same || is_upgrade)
+    }
+
     /// Where a redirect from here leads: to an absolute URL, or to a path on the same host.
     ///
     /// # Errors

@@ -129,7 +129,7 @@ fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> 
             Source::Metainfo(bytes.map_err(|error| bad(format!("metainfo: not base64: {error}")))?)
         }
         (None, Some(link), None) => Source::Magnet(link),
-        (None, None, Some(url)) => Source::Url(url),
+        (None, None, Some(url)) => Source::Url { url, cookies: None },
         _ => return Err(bad("give one of metainfo, magnet and url")),
     };
     if new.peers.len() > MAX_PEERS {

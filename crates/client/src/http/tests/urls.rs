@@ -1,7 +1,7 @@
 //! Torrents that are added by the URLs of their files.
 
 use super::*;
-use crate::fetch::testing::server;
+use crate::fetch::testing::{server, server_of_heads};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_torrent_is_added_by_its_url() {
@@ -47,13 +47,31 @@ async fn a_torrent_is_added_by_its_url() {
         again["arguments"]["torrent-duplicate"]["hashString"], hash,
         "{again}"
     );
-    let refused = call(json!({"filename": url, "cookies": "a=b"})).await;
+    // One that lets in nobody without cookies.
+    let bytes = std::fs::read(
+        api.dir
+            .path()
+            .join("state/torrents")
+            .join(format!("{hash}.torrent")),
+    );
+    let bytes = bytes.unwrap();
+    let closed =
+        server_of_heads(
+            move |head| match head.to_lowercase().contains("cookie: a=b\r\n") {
+                true => [b"HTTP/1.1 200 OK\r\n\r\n", &bytes[..]].concat(),
+                false => b"HTTP/1.1 403 Forbidden\r\n\r\n".to_vec(),
+            },
+        );
+    let url = format!("http://{}/", closed.await);
+    let refused = call(json!({"filename": url})).await;
     assert!(
-        refused["result"]
-            .as_str()
-            .unwrap()
-            .contains("not supported yet"),
+        refused["result"].as_str().unwrap().contains("403"),
         "{refused}"
+    );
+    let again = call(json!({"filename": url, "cookies": "a=b"})).await;
+    assert_eq!(
+        again["arguments"]["torrent-duplicate"]["hashString"], hash,
+        "{again}"
     );
     let missing = call(json!({"filename": format!("http://{web}/none")})).await;
     assert!(
