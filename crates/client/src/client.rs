@@ -187,15 +187,17 @@ impl Client {
         &self.network
     }
 
-    /// Changes how peers are reached, at once. It is on disk when this returns.
+    /// Changes limits of all torrents, and how peers are reached, at once: all of it, or nothing. It is on disk when
+    /// this returns.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn change_network(&self, changes: NetworkSettings) -> Result<(), ClientError> {
-        if changes == NetworkSettings::default() {
-            return Ok(());
-        }
-        let changed = self.call(move |owner| owner.change_network(changes));
+    pub async fn change_all(
+        &self,
+        network: NetworkSettings,
+        change: impl FnOnce(&mut Torrents) -> Result<(), CommandError> + Send + 'static,
+    ) -> Result<(), ClientError> {
+        let changed = self.call(move |owner| owner.change_all(network, change));
         changed.await?.map_err(Into::into)
     }
 
@@ -268,15 +270,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`]; [`ClientError::NotRenamed`], if the system refuses. Nothing is changed then.
     pub async fn rename(&self, info_hash: InfoHash, rename: Rename) -> Result<(), ClientError> {
-        let view = self.view(info_hash).await?;
-        let metainfo = self.metainfo(&view).await?.ok_or_else(|| {
-            let text = format!("the metadata of {info_hash} is not known yet: start it first");
-            ClientError::Invalid(text)
-        })?;
-        let known = view.record.settings.renames;
-        if let Some(fault) = renames::fault(&metainfo, &known, &rename) {
-            return Err(ClientError::Invalid(fault));
-        }
+        let known = self.check_rename(info_hash, &rename).await?;
         if rename.to() == rename.from() {
             return Ok(());
         }
@@ -285,6 +279,28 @@ impl Client {
         self.call(begin).await??;
         let renamed = replied.await.map_err(|_| ClientError::Stopping)?;
         renamed.map_err(ClientError::NotRenamed)
+    }
+
+    /// Checks that a file or folder of a torrent can get another name, but for what the system says. Returns the names
+    /// that the torrent has got.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub(crate) async fn check_rename(
+        &self,
+        info_hash: InfoHash,
+        rename: &Rename,
+    ) -> Result<Vec<Rename>, ClientError> {
+        let view = self.view(info_hash).await?;
+        let metainfo = self.metainfo(&view).await?.ok_or_else(|| {
+            let text = format!("the metadata of {info_hash} is not known yet: start it first");
+            ClientError::Invalid(text)
+        })?;
+        let known = view.record.settings.renames;
+        match renames::fault(&metainfo, &known, rename) {
+            Some(fault) => Err(ClientError::Invalid(fault)),
+            None => Ok(known),
+        }
     }
 
     /// Removes a torrent, with its content if `content`, and waits until that is done. What was begun is

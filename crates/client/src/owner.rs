@@ -5,6 +5,8 @@
 
 mod disk;
 mod peers;
+mod settings;
+mod views;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,15 +25,14 @@ use crate::completion::{Completed, Completions};
 use crate::content;
 use crate::engine::Engine;
 use crate::event::Event;
-use crate::history::{History, Sample};
-use crate::network::NetworkSettings;
+use crate::history::History;
 use crate::record::{Pending, Record};
 use crate::renames::Rename;
 use crate::runner::{Job, Live};
 use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::torrents::{CommandError, Now, Order, Torrents, Traffic};
-use crate::view::{Rates, View};
+use crate::view::Rates;
 use crate::windows::Windows;
 
 /// Time between looks at the numbers of torrents.
@@ -372,24 +373,6 @@ impl Owner {
         }
     }
 
-    /// Changes how peers are reached, at once.
-    ///
-    /// # Errors
-    /// [`CommandError::Value`], if the address at which they connect is in use; nothing is changed then.
-    pub fn change_network(&mut self, changes: NetworkSettings) -> Result<(), CommandError> {
-        let network = &self.engine.network;
-        if let Some(transports) = changes.transports {
-            let changed = network.set_transports(transports);
-            changed.map_err(|error| CommandError::Value(error.to_string()))?;
-        }
-        if let Some(policy) = changes.encryption {
-            network.set_encryption(policy);
-        }
-        self.torrents.note_network(changes);
-        self.engine.allow_ways(&self.torrents.all_limits().network);
-        Ok(())
-    }
-
     /// Takes over the numbers of all torrents that run.
     fn count(&mut self) {
         let now = self.now();
@@ -556,58 +539,6 @@ impl Owner {
         });
         let owner = Task::new(info_hash, Done::Ended);
         self.owners.insert(task.id(), owner);
-    }
-
-    /// The numbers of the torrents that were removed within this time.
-    pub fn removed_within(&self, time: Duration) -> Vec<u64> {
-        let since = self.began.elapsed().saturating_sub(time);
-        self.torrents.removed_since(since)
-    }
-
-    /// The rates of a torrent in its present run, each sample with its age; none while it does not run.
-    ///
-    /// # Errors
-    /// If there is no such torrent.
-    pub fn history(&self, info_hash: InfoHash) -> Result<Vec<Sample>, CommandError> {
-        let known = self.torrents.record(info_hash);
-        known.ok_or(CommandError::Unknown(info_hash))?;
-        let running = self.running.get(&info_hash);
-        let now = self.began.elapsed();
-        Ok(running.map_or(Vec::new(), |running| running.history.samples(now)))
-    }
-
-    /// Where readers of a torrent say which bytes they need; `None` while it does not run.
-    pub fn windows(&self, info_hash: InfoHash) -> Option<watch::Sender<Windows>> {
-        let running = self.running.get(&info_hash);
-        running.map(|running| running.windows.clone())
-    }
-
-    /// The view of a torrent.
-    pub fn view(&self, info_hash: InfoHash) -> Option<View> {
-        self.view_at(info_hash, self.torrents.position(info_hash)?)
-    }
-
-    /// The views of all torrents, in the order of the queue.
-    pub fn views(&self) -> Vec<View> {
-        let hashes = self.torrents.hashes().enumerate();
-        let views = hashes.filter_map(|(position, hash)| self.view_at(hash, position));
-        views.collect()
-    }
-
-    /// The view of the torrent at this position of the queue.
-    fn view_at(&self, info_hash: InfoHash, position: usize) -> Option<View> {
-        let running = self.running.get(&info_hash);
-        Some(View {
-            record: self.torrents.record(info_hash)?.clone(),
-            status: self.torrents.status(info_hash)?,
-            number: self.torrents.number(info_hash)?,
-            position,
-            changed: self
-                .began
-                .elapsed()
-                .saturating_sub(self.torrents.changed(info_hash)?),
-            live: running.map(|running| running.live.borrow().clone()),
-        })
     }
 }
 

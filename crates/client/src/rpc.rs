@@ -286,7 +286,9 @@ impl Calls for Rpc<'_> {
                 changes.files.drop_unknown(metainfo.files.len());
             }
         }
-        self.each(&[id], move |all, hash| changes.apply(all, hash))
+        self.each(&[id], move |all, hash| {
+            all.change_one(hash, |all| changes.apply(all, hash))
+        })
     }
 
     fn remove(&mut self, ids: &[TorrentId], deletes_content: bool) -> Result<(), CallError> {
@@ -335,11 +337,10 @@ impl Calls for Rpc<'_> {
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
         let changes = SessionChanges::read(settings, &self.session(), self.addresses)?;
-        let changed = async {
-            // The one that may fail comes first.
-            self.client.change_network(changes.network).await?;
-            self.client.change(move |all| changes.apply(all)).await
-        };
+        let network = changes.network;
+        let changed = self
+            .client
+            .change_all(network, move |all| changes.apply(all));
         let changed = self.runtime.block_on(changed);
         changed.map_err(|error| failed(&error))
     }

@@ -22,6 +22,7 @@
 //! The caller carries out orders in their order. After each call that changes something it calls
 //! [`Torrents::advance`], and again at [`Torrents::next_due`], and at each minute of the clock of the host.
 
+mod all_or_none;
 mod entries;
 mod entry;
 mod groups;
@@ -33,7 +34,7 @@ mod settings;
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser_torrent::InfoHash;
@@ -175,6 +176,20 @@ pub struct Torrents {
     must_save_limits: bool,
     /// Since when these limits are not as on disk.
     limits_unsaved_since: Option<Duration>,
+}
+
+/// Checks the path of a folder of torrents.
+///
+/// # Errors
+/// [`CommandError::Value`].
+pub(crate) fn check_folder(folder: &Path) -> Result<(), CommandError> {
+    match folder.is_absolute() {
+        true => Ok(()),
+        false => {
+            let text = format!("the folder {} is not absolute", folder.display());
+            Err(CommandError::Value(text))
+        }
+    }
 }
 
 /// What all torrents have transferred since the start, also those that were removed.
@@ -350,10 +365,7 @@ impl Torrents {
         moves: bool,
     ) -> Result<(), CommandError> {
         let entry = self.settled(info_hash)?;
-        if !folder.is_absolute() {
-            let text = format!("the folder {} is not absolute", folder.display());
-            return Err(CommandError::Value(text));
-        }
+        check_folder(&folder)?;
         match moves {
             true if folder == entry.record.folder => entry.record.settings.destination = None,
             true => entry.record.pending = Some(Pending::Move(folder)),

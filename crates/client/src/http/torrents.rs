@@ -30,7 +30,7 @@ use crate::peer_limits::PeerChanges;
 use crate::record::{MAX_PEERS, parse_hash};
 use crate::renames::Rename;
 use crate::settings::{IncompleteChange, RateChanges, Settings};
-use crate::torrents::{CommandError, Move, Torrents};
+use crate::torrents::{CommandError, Move, Torrents, check_folder};
 use crate::trackers::TrackerChange;
 
 /// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
@@ -302,27 +302,44 @@ pub(super) async fn change(
         }
     }
     let rename = change.rename.take();
+    let rename = rename.map(|body::Rename { path, name }| Rename { path, name });
     let trackers: Option<Vec<TrackerChange>> = trackers.map(Into::into);
     let seconds = change
         .seconds
         .map(body::Limit::seconds)
         .transpose()
         .map_err(bad)?;
+    if rename.is_some() && change.folder.is_some() {
+        return Err(bad(
+            "rename and folder: change one after the other, in two requests",
+        ));
+    }
+    if let Some(rename) = &rename {
+        let checked = client.check_rename(hash, rename).await;
+        checked.map_err(|error| refused(&error))?;
+    }
     let changed = client.change(move |all| {
-        if let Some(trackers) = trackers {
-            all.change_trackers(hash, &named.unwrap_or_default(), &trackers)?;
-        }
-        apply(all, hash, change, seconds, &files)
+        all.change_one(hash, |all| {
+            if let Some(trackers) = trackers {
+                all.change_trackers(hash, &named.unwrap_or_default(), &trackers)?;
+            }
+            apply(all, hash, change, seconds, &files)
+        })
     });
     changed.await.map_err(|error| refused(&error))?;
-    if let Some(body::Rename { path, name }) = rename {
-        let renamed = client.rename(hash, Rename { path, name }).await;
-        renamed.map_err(|error| refused(&error))?;
+    if let Some(rename) = rename {
+        client.rename(hash, rename).await.map_err(|error| {
+            let JsonError(status, reason) = refused(&error);
+            JsonError(
+                status,
+                format!("{reason}; what else the request changes is changed"),
+            )
+        })?;
     }
     shown(&daemon, hash, StatusCode::OK).await
 }
 
-/// Makes a change. Those before a wrong one may have been made.
+/// Makes a change. Those before a wrong one may have been made, but for that of the position in the queue.
 fn apply(
     all: &mut Torrents,
     hash: InfoHash,
@@ -332,6 +349,9 @@ fn apply(
 ) -> Result<(), CommandError> {
     let record = all.record(hash).ok_or(CommandError::Unknown(hash))?;
     let limits = record.settings.seeding;
+    if let Some(folder) = change.folder.as_deref() {
+        check_folder(folder.as_ref())?;
+    }
     if let Some(labels) = change.labels {
         all.set_labels(hash, labels)?;
     }
@@ -516,9 +536,7 @@ pub(super) async fn change_daemon(
     let network = change.network.unwrap_or_default();
     let network = network.read(&daemon.inner.addresses).map_err(bad)?;
     let client = &daemon.inner.client;
-    let changed = client.change_network(network).await;
-    changed.map_err(|error| refused(&error))?;
-    let changed = client.change(move |all| {
+    let changed = client.change_all(network, move |all| {
         all.change_alternative(alternative)?;
         all.change_peer_limits(peers);
         if let Some(folder) = change.download_dir {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser_torrent::InfoHash;
 
-use super::{Bounds, CommandError, Now, Torrents};
+use super::{Bounds, CommandError, Now, Torrents, check_folder};
 use crate::alternative::AlternativeChanges;
 use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
@@ -214,10 +214,7 @@ impl Torrents {
     /// # Errors
     /// [`CommandError::Value`].
     pub fn set_download_dir(&mut self, folder: PathBuf) -> Result<(), CommandError> {
-        if !folder.is_absolute() {
-            let text = format!("the folder {} is not absolute", folder.display());
-            return Err(CommandError::Value(text));
-        }
+        check_folder(&folder)?;
         let before = self.bounds.all.clone();
         self.bounds.all.download_dir = Some(folder);
         self.note_limits(&before);

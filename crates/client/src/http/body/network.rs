@@ -54,7 +54,7 @@ pub struct NetworkChange {
     /// Whether peers are looked for on the own network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<bool>,
-    /// Whether peers name others, over connections that begin from then on.
+    /// Whether peers name others: off holds at once, on for connections that begin from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pex: Option<bool>,
 }

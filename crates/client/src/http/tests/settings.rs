@@ -311,3 +311,83 @@ async fn each_setting_of_an_added_torrent_works_or_is_refused() {
     let answer = rpc.call("torrent-add", refused).await;
     assert!(is_refused(&answer), "{answer}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_settings_of_a_call_are_made_or_none() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    rpc.add(&folder).await;
+    let hash = rpc.fields(&["hashString"]).await["hashString"].clone();
+    let torrent = format!("/api/v1/torrents/{}", hash.as_str().unwrap());
+    // What shows all settings, but for numbers that change by themselves.
+    let shown = async || {
+        let mut session = rpc.works("session-get", json!({})).await;
+        session["download-dir-free-space"] = json!(0);
+        let fields = [
+            "labels",
+            "downloadLimit",
+            "downloadLimited",
+            "wanted",
+            "group",
+            "trackerList",
+        ];
+        let groups = rpc.works("group-get", json!({})).await;
+        json!([session, rpc.fields(&fields).await, groups])
+    };
+    let before = shown().await;
+    let long = "x".repeat(1000);
+    for (method, arguments) in [
+        (
+            "session-set",
+            json!({"encryption": "required", "speed-limit-down": 7, "download-queue-size": 7,
+                "alt-speed-enabled": true, "incomplete-dir-enabled": true}),
+        ),
+        (
+            "session-set",
+            json!({"encryption": "required", "peer-limit-global": 7, "cache-size-mb": 7}),
+        ),
+        (
+            "torrent-set",
+            json!({"ids": [1], "labels": ["x"], "downloadLimit": 7, "group": long}),
+        ),
+        (
+            "torrent-set",
+            json!({"ids": [1], "labels": ["x"], "group": "new", "files-unwanted": [0],
+                "trackerAdd": ["nothing"]}),
+        ),
+        ("group-set", json!({"name": long, "speed-limit-down": 7})),
+    ] {
+        let answer = rpc.call(method, arguments.clone()).await;
+        assert_ne!(answer["result"], "success", "{arguments}");
+        assert_eq!(shown().await, before, "{arguments}");
+    }
+    let rename = json!({"path": "nothing", "name": "x"});
+    for (path, change) in [
+        (
+            "/api/v1/daemon",
+            json!({"network": {"encryption": "require"}, "max_peers": 7, "download_rate": 7,
+                "groups": [{"name": "g", "download_rate": 7}, {"name": long}]}),
+        ),
+        (
+            "/api/v1/daemon",
+            json!({"network": {"encryption": "require"}, "max_peers": 7, "download_dir": "x"}),
+        ),
+        (
+            &torrent,
+            json!({"labels": ["x"], "group": "g", "folder": "x"}),
+        ),
+        (
+            &torrent,
+            json!({"labels": ["x"], "download_rate": 7, "group": long}),
+        ),
+        (&torrent, json!({"labels": ["x"], "rename": rename})),
+        (
+            &torrent,
+            json!({"labels": ["x"], "rename": rename, "folder": "/x"}),
+        ),
+    ] {
+        let (status, answer) = rpc.api.json(&format!("PATCH {path}"), &change).await;
+        assert_eq!(status, 400, "{change}: {answer}");
+        assert_eq!(shown().await, before, "{change}");
+    }
+}
