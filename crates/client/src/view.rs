@@ -168,30 +168,40 @@ impl View {
         known.flatten().unwrap_or(self.record.totals.verified)
     }
 
-    /// The fraction of what is wanted of its content that is verified, from 0 to 1; `None` while that is not
-    /// known.
-    pub fn done(&self) -> Option<f64> {
-        let fraction = |part: u64, whole: u64| match whole {
-            0 => 1.0,
-            _ => part as f64 / whole as f64,
-        };
+    /// The bytes that are verified of those that are wanted, and these; `None` while that is not known.
+    fn wanted(&self) -> Option<(u64, u64)> {
         let live = self.with_progress(|progress| {
             let (is_known, files) = (
                 progress.phase != hawser_torrent::Phase::Checking,
                 &progress.files,
             );
-            is_known.then(|| fraction(files.wanted_verified_bytes, files.wanted_bytes))
+            is_known.then_some((files.wanted_verified_bytes, files.wanted_bytes))
         });
         let (record, whole) = (&self.record, self.record.settings.files.is_whole());
-        match live.flatten() {
-            Some(done) => Some(done),
-            None if record.dates.completed.is_some() => Some(1.0),
+        let kept = || match record.dates.completed {
+            Some(_) => Some((0, 0)),
             // What is verified of the wanted files is known of a torrent that runs.
             None => record
                 .size
                 .filter(|_| whole)
-                .map(|size| fraction(record.totals.verified, size)),
-        }
+                .map(|size| (record.totals.verified, size)),
+        };
+        live.flatten().or_else(kept)
+    }
+
+    /// The fraction of what is wanted of its content that is verified, from 0 to 1; `None` while that is not
+    /// known.
+    pub fn done(&self) -> Option<f64> {
+        self.wanted().map(|(verified, wanted)| match wanted {
+            0 => 1.0,
+            _ => verified as f64 / wanted as f64,
+        })
+    }
+
+    /// The bytes that are wanted of its content and not verified; `None` while that is not known.
+    pub fn left(&self) -> Option<u64> {
+        let left = |(verified, wanted): (u64, u64)| wanted.saturating_sub(verified);
+        self.wanted().map(left)
     }
 
     /// What of its files is verified; `None` while that is not known, as of one that does not run.

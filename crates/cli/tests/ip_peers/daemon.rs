@@ -205,6 +205,8 @@ fn torrents_are_commanded_from_the_command_line() {
             "2",
             "--seed-time",
             "none",
+            "--seed-idle",
+            "2h",
             "--limit-down",
             "1gbit",
             "--limit-up",
@@ -213,8 +215,8 @@ fn torrents_are_commanded_from_the_command_line() {
     );
     assert_eq!(
         limited["limits"],
-        serde_json::json!({"ratio": 2.0, "seconds": "unlimited", "download_rate": 1_000_000_000,
-            "upload_rate": "unlimited", "group": null, "exempt": false, "max_peers": "default"})
+        serde_json::json!({"ratio": 2.0, "seconds": "unlimited", "idle_seconds": 7200.0,
+            "download_rate": 1_000_000_000, "upload_rate": "unlimited", "group": null, "exempt": false, "max_peers": "default"})
     );
     drop(seeder);
 

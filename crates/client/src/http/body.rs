@@ -5,6 +5,7 @@ mod groups;
 mod limit;
 mod look;
 mod network;
+mod queue;
 mod trackers;
 
 use data_encoding::BASE64;
@@ -23,7 +24,8 @@ pub use self::look::{
     Changes, FullPeer, Hop, PeerFlags, PeerPath, Peers, Pieces, RatesOverTime, Session, SignIn,
 };
 pub use self::network::{NetworkChange, NetworkState};
-pub use self::trackers::{Trackers, TrackersChange};
+pub use self::queue::{Queue, QueueChange};
+pub use self::trackers::{Tracker, Trackers, TrackersChange};
 
 /// The torrents of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -66,6 +68,9 @@ pub struct Torrent {
     pub traffic: Traffic,
     /// When its seeding ends.
     pub limits: Limits,
+    /// Whether the content is fetched from its beginning to its end.
+    #[serde(default)]
+    pub sequential: bool,
     /// When it was added, in Unix seconds.
     #[schema(minimum = 0)]
     pub added: u64,
@@ -86,6 +91,10 @@ pub struct Content {
     /// The fraction of the files that are downloaded that is verified, from 0 to 1; none while that is not
     /// known.
     pub done: Option<f64>,
+    /// Bytes of the files that are downloaded that are not verified; none while that is not known.
+    #[serde(default)]
+    #[schema(minimum = 0)]
+    pub left_bytes: Option<u64>,
     /// The fraction that is hashed, from 0 to 1, while it is checked.
     pub checked: Option<f64>,
 }
@@ -122,6 +131,9 @@ pub struct Limits {
     pub ratio: Limit,
     /// After this time of seeding, in seconds.
     pub seconds: Limit,
+    /// After this time without an upload, in seconds.
+    #[serde(default)]
+    pub idle_seconds: Limit,
     /// Most bits of blocks that it receives a second.
     pub download_rate: RateLimit,
     /// Most bits of blocks that it sends a second.
@@ -195,31 +207,6 @@ pub struct Peer {
     pub rtt_ms: Option<f64>,
 }
 
-/// A tracker of a torrent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Tracker {
-    /// Its URL.
-    pub url: String,
-    /// Its tier, from 0.
-    #[schema(minimum = 0)]
-    pub tier: u64,
-    /// What it does: idle, announcing, working, failing or unused.
-    pub state: String,
-    /// Why the last announce failed; none since it has answered.
-    pub error: Option<String>,
-    /// The warning of its last answer.
-    pub warning: Option<String>,
-    /// Seeders, as of its last answer.
-    #[schema(minimum = 0)]
-    pub seeders: Option<u32>,
-    /// Leechers, as of its last answer.
-    #[schema(minimum = 0)]
-    pub leechers: Option<u32>,
-    /// How many peers its last answer had.
-    #[schema(minimum = 0)]
-    pub peers: u64,
-}
-
 /// A torrent to add: either `metainfo` or `magnet` is given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -273,6 +260,9 @@ pub struct TorrentChange {
     /// The time of seeding, in seconds, after which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Limit>,
+    /// The time without an upload, in seconds, after which its seeding ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_seconds: Option<Limit>,
     /// Its position in the queue, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
@@ -354,7 +344,7 @@ pub(crate) fn file_changes(each: Vec<FileChange>, is_sequential: Option<bool>) -
 }
 
 /// The daemon.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct About {
     /// Its version.
     pub version: String,
@@ -387,6 +377,9 @@ pub struct About {
     /// Most peers that a torrent is connected to that does not say.
     #[schema(minimum = 0)]
     pub max_torrent_peers: u64,
+    /// How many torrents run at once, and when seeding ends.
+    #[serde(default)]
+    pub queue: Queue,
     /// How peers are reached.
     pub network: NetworkState,
 }
@@ -433,7 +426,7 @@ impl From<crate::port_mapping::PortMapping> for PortMapping {
 }
 
 /// A change to the daemon. What is not given stays.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonChange {
     /// Most bits of blocks that all torrents together receive a second.
@@ -456,6 +449,9 @@ pub struct DaemonChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub max_torrent_peers: Option<u32>,
+    /// How many torrents run at once, and when seeding ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueChange>,
     /// How peers are reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkChange>,
@@ -496,6 +492,7 @@ impl From<&View> for Torrent {
                 bytes: record.size,
                 verified_bytes: view.verified(),
                 done: view.done(),
+                left_bytes: view.left(),
                 checked: view.checked(),
             },
             traffic: Traffic {
@@ -510,6 +507,7 @@ impl From<&View> for Torrent {
             limits: Limits {
                 ratio: record.settings.seeding.ratio.into(),
                 seconds: record.settings.seeding.time.into(),
+                idle_seconds: record.settings.seeding.idle.into(),
                 download_rate: record.settings.rates.download.in_force().into(),
                 upload_rate: record.settings.rates.upload.in_force().into(),
                 group: Some(record.settings.group.clone()).filter(|name| !name.is_empty()),
@@ -517,6 +515,7 @@ impl From<&View> for Torrent {
                 priority: record.settings.priority,
                 max_peers: Limit::of_peers(record.settings.max_peers),
             },
+            sequential: record.settings.files.is_sequential,
             added: record.dates.added,
             completed: record.dates.completed,
         }

@@ -19,6 +19,7 @@ use crate::state::{StateError, StateFolder};
 use crate::torrents::Bounds;
 
 mod look;
+mod queue;
 mod settings;
 mod stream;
 mod transmission;
@@ -196,7 +197,7 @@ async fn torrents_are_added_shown_changed_and_removed() {
     assert_eq!((status, &changed["labels"]), (200, &json!(["b"])));
     assert_eq!(
         changed["limits"],
-        json!({"ratio": 1.5, "seconds": "unlimited", "download_rate": "unlimited",
+        json!({"ratio": 1.5, "seconds": "unlimited", "idle_seconds": "default", "download_rate": "unlimited",
             "upload_rate": "unlimited", "group": null, "exempt": false, "priority": "normal", "max_peers": "default"})
     );
     let (_, about) = api.json("GET /api/v1/daemon", &Value::Null).await;

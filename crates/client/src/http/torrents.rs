@@ -1,6 +1,6 @@
 //! The JSON API.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
@@ -10,7 +10,6 @@ use data_encoding::BASE64;
 use hawser_http::describe::{NamesOne, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
 use hawser_torrent::InfoHash;
-use hawser_tracker::{TrackerState, TrackerStatus};
 use tokio::time::timeout;
 use utoipa::IntoParams;
 
@@ -20,7 +19,7 @@ use super::body::{
 };
 use super::caller::Authorized;
 use super::describe::{ChangesOne, OfTorrent, Refused};
-use crate::choice::SeedChoice;
+use crate::choice::{Choice, SeedChoice};
 use crate::client::Source;
 use crate::error::ClientError;
 use crate::fetch::FetchError;
@@ -202,7 +201,8 @@ pub(super) async fn show(
             verified_bytes: known.map(|file| file.verified_bytes),
         }
     });
-    let trackers = view.trackers(metainfo.as_deref());
+    let (trackers, now) = (view.trackers(metainfo.as_deref()), Instant::now());
+    let tracker = |status| body::Tracker::new(status, now);
     let detail = Detail {
         torrent: Torrent::from(&view),
         files: files.collect(),
@@ -246,26 +246,6 @@ fn peer(peer: crate::view::PeerNumbers) -> body::Peer {
     }
 }
 
-fn tracker(status: &TrackerStatus) -> body::Tracker {
-    let state = match status.state {
-        TrackerState::Idle => "idle",
-        TrackerState::Announcing => "announcing",
-        TrackerState::Working => "working",
-        TrackerState::Failing => "failing",
-        TrackerState::Unused => "unused",
-    };
-    body::Tracker {
-        url: status.url.clone(),
-        tier: status.tier as u64,
-        state: state.to_owned(),
-        error: status.error.as_ref().map(|(_, error)| error.clone()),
-        warning: status.warning.clone(),
-        seeders: status.complete,
-        leechers: status.incomplete,
-        peers: status.peers as u64,
-    }
-}
-
 /// Change a torrent: labels, limits of seeding and of rates, files, trackers, position, folder, the name of a file
 #[utoipa::path(
     patch, path = "/torrents/{hash}", operation_id = "change_torrent", params(OfTorrent),
@@ -304,11 +284,11 @@ pub(super) async fn change(
     let rename = change.rename.take();
     let rename = rename.map(|body::Rename { path, name }| Rename { path, name });
     let trackers: Option<Vec<TrackerChange>> = trackers.map(Into::into);
-    let seconds = change
-        .seconds
-        .map(body::Limit::seconds)
-        .transpose()
-        .map_err(bad)?;
+    let seconds = |limit: Option<body::Limit>| limit.map(body::Limit::seconds).transpose();
+    let seeding = SeedTimes {
+        time: seconds(change.seconds).map_err(bad)?,
+        idle: seconds(change.idle_seconds).map_err(bad)?,
+    };
     if rename.is_some() && change.folder.is_some() {
         return Err(bad(
             "rename and folder: change one after the other, in two requests",
@@ -323,7 +303,7 @@ pub(super) async fn change(
             if let Some(trackers) = trackers {
                 all.change_trackers(hash, &named.unwrap_or_default(), &trackers)?;
             }
-            apply(all, hash, change, seconds, &files)
+            apply(all, hash, change, &seeding, &files)
         })
     });
     changed.await.map_err(|error| refused(&error))?;
@@ -339,12 +319,20 @@ pub(super) async fn change(
     shown(&daemon, hash, StatusCode::OK).await
 }
 
+/// Times after which the seeding of a torrent ends; those that are `None` stay.
+struct SeedTimes {
+    /// Of seeding.
+    time: Option<Choice<u64>>,
+    /// Without an upload.
+    idle: Option<Choice<u64>>,
+}
+
 /// Makes a change. Those before a wrong one may have been made, but for that of the position in the queue.
 fn apply(
     all: &mut Torrents,
     hash: InfoHash,
     change: TorrentChange,
-    seconds: Option<crate::choice::Choice<u64>>,
+    times: &SeedTimes,
     files: &FileChanges,
 ) -> Result<(), CommandError> {
     let record = all.record(hash).ok_or(CommandError::Unknown(hash))?;
@@ -355,13 +343,11 @@ fn apply(
     if let Some(labels) = change.labels {
         all.set_labels(hash, labels)?;
     }
-    if change.ratio.is_some() || seconds.is_some() {
-        let ratio = change.ratio.map_or(limits.ratio, body::Limit::choice);
-        let time = seconds.unwrap_or(limits.time);
+    if change.ratio.is_some() || times.time.is_some() || times.idle.is_some() {
         let limits = SeedChoice {
-            ratio,
-            time,
-            ..limits
+            ratio: change.ratio.map_or(limits.ratio, body::Limit::choice),
+            time: times.time.unwrap_or(limits.time),
+            idle: times.idle.unwrap_or(limits.idle),
         };
         all.set_limits(hash, limits)?;
     }
@@ -533,11 +519,13 @@ pub(super) async fn change_daemon(
         each: change.max_torrent_peers.map(|max| max as usize),
     };
     let alternative = change.alternative.unwrap_or_default().into();
+    let queue = change.queue.unwrap_or_default().read().map_err(bad)?;
     let network = change.network.unwrap_or_default();
     let network = network.read(&daemon.inner.addresses).map_err(bad)?;
     let client = &daemon.inner.client;
     let changed = client.change_all(network, move |all| {
         all.change_alternative(alternative)?;
+        all.change_queue(queue)?;
         all.change_peer_limits(peers);
         if let Some(folder) = change.download_dir {
             all.set_download_dir(folder.into())?;
@@ -578,6 +566,7 @@ async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
         upload_rate: rates.upload.in_force().into(),
         alternative: all.alternative.into(),
         groups: all.groups.iter().map(Into::into).collect(),
+        queue: all.queue.into(),
         max_peers: all.peers.all as u64,
         max_torrent_peers: all.peers.each as u64,
         network: NetworkState::of(

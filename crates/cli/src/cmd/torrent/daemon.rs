@@ -160,10 +160,17 @@ pub struct LimitArgs {
     /// Seed for this time: 30m; none for no limit, default for that of the daemon
     #[arg(long, value_name = "TIME", value_parser = time_limit)]
     seed_time: Option<Limit>,
-    /// Receive at most this much content per second, within the limit of all torrents: 10mbit, or none
+    /// Seed until nothing was sent for this time; none for no limit, default for that of the daemon
+    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    seed_idle: Option<Limit>,
+    /// Receive at most this much content per second, or none
+    ///
+    /// Within the limit of all torrents; as 10mbit.
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     limit_down: Option<RateArg>,
-    /// Send at most this much content per second, within the limit of all torrents: 10mbit, or none
+    /// Send at most this much content per second, or none
+    ///
+    /// Within the limit of all torrents; as 10mbit.
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     limit_up: Option<RateArg>,
     /// Connect to at most this many peers; none for no limit, default for that of the daemon
@@ -359,6 +366,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
     let change = TorrentChange {
         ratio: args.seed_ratio,
         seconds: args.seed_time,
+        idle_seconds: args.seed_idle,
         download_rate: args.limit_down.map(|rate| rate.0.into()),
         upload_rate: args.limit_up.map(|rate| rate.0.into()),
         max_peers: args.max_peers,

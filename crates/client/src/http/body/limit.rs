@@ -61,6 +61,13 @@ pub enum LimitWord {
     Default,
 }
 
+impl Default for Limit {
+    /// That of the daemon.
+    fn default() -> Self {
+        Self::Word(LimitWord::Default)
+    }
+}
+
 impl Limit {
     /// The limit as the record has it.
     pub(crate) fn choice(self) -> Choice<f64> {

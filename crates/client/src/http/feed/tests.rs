@@ -23,6 +23,7 @@ fn torrent(hash: usize, position: u64) -> Torrent {
             bytes: None,
             verified_bytes: 0,
             done: None,
+            left_bytes: None,
             checked: None,
         },
         traffic: Traffic {
@@ -37,6 +38,7 @@ fn torrent(hash: usize, position: u64) -> Torrent {
         limits: Limits {
             ratio: Limit::Word(LimitWord::Default),
             seconds: Limit::Word(LimitWord::Default),
+            idle_seconds: Limit::Word(LimitWord::Default),
             download_rate: RateLimit::from(None),
             upload_rate: RateLimit::from(None),
             group: None,
@@ -44,6 +46,7 @@ fn torrent(hash: usize, position: u64) -> Torrent {
             priority: crate::groups::BandwidthPriority::Normal,
             max_peers: Limit::Word(LimitWord::Default),
         },
+        sequential: false,
         added: 0,
         completed: None,
     }
