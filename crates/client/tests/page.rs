@@ -10,6 +10,14 @@
 mod browser;
 #[path = "page/daemon.rs"]
 mod daemon;
+#[path = "page/limits.rs"]
+mod limits;
+#[path = "page/queue.rs"]
+mod queue;
+#[path = "page/settings.rs"]
+mod settings;
+#[path = "page/trackers.rs"]
+mod trackers;
 
 use std::fs;
 use std::path::Path;
@@ -76,6 +84,21 @@ fn click(browser: &mut Browser, text: &str) {
     browser.evaluate(&format!("{button}.click()"));
 }
 
+/// Chooses the option with this value of the select element that `select` finds.
+fn choose(browser: &mut Browser, select: &str, value: &str) {
+    browser.until(&format!("{select} && !{select}.disabled"));
+    browser.evaluate(&format!(
+        "(() => {{ const one = {select}; one.value = {value:?}; one.dispatchEvent(new Event('change')); }})()"
+    ));
+}
+
+/// The field with this label.
+fn labelled(label: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('label')].find((one) => one.textContent === {label:?}).control"
+    )
+}
+
 /// Whether nothing is wider than the screen.
 const FITS: &str = "document.documentElement.scrollWidth <= innerWidth";
 
@@ -136,9 +159,11 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
         let files = "[...document.querySelectorAll('.files tbody tr')]";
         browser.evaluate(&format!("{files}[1].querySelector('input').click()"));
         browser.until("document.querySelector('.card header p').textContent.startsWith('1 of 2 files are downloaded: 300 kB')");
-        browser.evaluate(&format!(
-            "(() => {{ const one = {files}[0].querySelector('select'); one.value = 'high'; one.dispatchEvent(new Event('change')); }})()"
-        ));
+        choose(
+            &mut browser,
+            &format!("{files}[0].querySelector('select')"),
+            "high",
+        );
         browser.until_said("<b>name/<img src=x onerror=throw(1)>.txt: high");
 
         // A limit by slider: steps of a sixteenth of a factor of ten.
@@ -153,14 +178,10 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
 
         // Limits of seeding, and labels.
         let seeding = "[...document.querySelectorAll('main select')]";
-        browser.evaluate(&format!(
-            "(() => {{ const one = {seeding}[0]; one.value = 'own'; one.dispatchEvent(new Event('change')); }})()"
-        ));
-        browser.until_said("Seeding ends by ratio: 2 × its size");
-        browser.evaluate(&format!(
-            "(() => {{ const one = {seeding}[1]; one.value = 'unlimited'; one.dispatchEvent(new Event('change')); }})()"
-        ));
-        browser.until_said("Seeding ends by time: no limit");
+        choose(&mut browser, &format!("{seeding}[0]"), "own");
+        browser.until_said("Seed up to a ratio: 2 × its size");
+        choose(&mut browser, &format!("{seeding}[1]"), "unlimited");
+        browser.until_said("Seed for a time: no limit");
         click(&mut browser, "Labels …");
         browser.until("document.querySelector('dialog[open] input')");
         examine(&mut browser, "the dialog of labels");
@@ -197,9 +218,7 @@ async fn a_torrent_is_added_by_the_page_completes_and_is_removed() {
             browser.evaluate(&format!("[...{labels}.options].map((one) => one.value)")),
             json!(["", "<i>", "maps"])
         );
-        browser.evaluate(&format!(
-            "(() => {{ const one = {labels}; one.value = 'maps'; one.dispatchEvent(new Event('change')); }})()"
-        ));
+        choose(&mut browser, labels, "maps");
         browser.until("document.querySelectorAll('.rows-body [role=row]').length === 1");
         browser.evaluate("document.querySelector('[role=grid]').focus()");
         browser.press("Delete", 46, 1);
@@ -310,7 +329,11 @@ async fn ten_thousand_torrents_are_listed_by_few_elements() {
             "document.querySelector('.head [role=status]').textContent === '19 of 10,000 torrents'",
         );
         assert_eq!(browser.evaluate(rows), 19);
-        browser.evaluate("document.querySelectorAll('.find select')[0].value = 'seeding'; document.querySelectorAll('.find select')[0].dispatchEvent(new Event('change'))");
+        choose(
+            &mut browser,
+            "document.querySelectorAll('.find select')[0]",
+            "seeding",
+        );
         browser.until("document.querySelector('.empty:not([hidden])')?.textContent === 'No torrent is as searched.'");
         assert_eq!(browser.problems, Vec::<String>::new());
     });
@@ -378,13 +401,14 @@ async fn every_view_fits_phones_in_light_and_dark() {
                 ("files", "document.querySelector('.files')"),
                 ("peers", "document.querySelectorAll('.hops').length === 2"),
                 ("trackers", "document.querySelector('.table')"),
+                ("settings", "document.querySelector('[type=time]').value"),
                 (
                     "transfers",
                     "document.querySelectorAll('.transfers tbody tr').length === 5",
                 ),
             ] {
                 let address = match view {
-                    "" | "transfers" => format!("#/{view}"),
+                    "" | "settings" | "transfers" => format!("#/{view}"),
                     view => format!("#/torrent/{hash}/{view}"),
                 };
                 browser.evaluate(&format!("location.hash = {address:?}"));

@@ -1,7 +1,9 @@
-// What is done with torrents: start, stop, verify, move, remove.
+// What is done with torrents: start, stop, verify, queue, move, remove.
 
 import { api } from "./api.js";
 import { field, h, say } from "./dom.js";
+import { menu } from "./menu.js";
+import { moveInQueue } from "./queue.js";
 import { refresh, store } from "./store.js";
 import { isActive } from "./words.js";
 
@@ -94,6 +96,13 @@ export function buttons(hashes) {
     button("Start", () => act(hashes, "start", "started"), active ? null : "primary"),
     button("Stop", () => act(hashes, "stop", "stopped")),
     button("Verify", () => act(hashes, "verify", "is being verified")),
+    menu("Queue", [
+      ["Start now, beside the queue", () => act(hashes, "start-now", "started")],
+      ["To the top", () => moveInQueue(hashes, "top")],
+      ["Up", () => moveInQueue(hashes, "up")],
+      ["Down", () => moveInQueue(hashes, "down")],
+      ["To the end", () => moveInQueue(hashes, "bottom")],
+    ], { disabled: none }),
     button("Labels …", () => labelsDialog(hashes)),
     button("Move …", () => moveDialog(hashes)),
     button("Remove …", () => removeDialog(hashes), "danger"),

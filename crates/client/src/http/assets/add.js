@@ -1,7 +1,8 @@
 // Adding torrents: files that are dropped or chosen, links that are pasted.
 
 import { api } from "./api.js";
-import { field, h, say } from "./dom.js";
+import { submitDialog } from "./dialogs.js";
+import { field, h } from "./dom.js";
 import { put, store } from "./store.js";
 
 // Longest .torrent file that the daemon takes, in bytes: in base64 it is a third longer.
@@ -35,44 +36,27 @@ export function addDialog({ files = [], links = [] } = {}) {
   const folder = h("input", { spellcheck: "false", placeholder: store.about?.download_dir ?? "" });
   const started = h("input", { type: "checkbox", checked: true });
   const sequential = h("input", { type: "checkbox" });
-  const error = h("p", { class: "error", role: "alert" });
-  const submit = h("button", { class: "primary", type: "submit" }, "Add");
-  const node = h("dialog", { "aria-label": "Add torrents" }, h("form", {},
-    h("h2", {}, "Add torrents"),
+  const submit = async () => {
+    const shared = { stopped: !started.checked, sequential: sequential.checked };
+    if (folder.value.trim()) shared.folder = folder.value.trim();
+    const bodies = link.value.split("\n").map((line) => line.trim()).filter(Boolean).map((text) => isMagnet(text) ? { magnet: text } : { url: text });
+    for (const file of [...files, ...chosen.files]) bodies.push({ metainfo: await base64(file) });
+    if (!bodies.length) throw new Error("Choose a file, or paste a magnet link or URL");
+    let last = null;
+    for (const body of bodies) {
+      last = await api("POST", "torrents", { ...body, ...shared });
+      put(last);
+    }
+    return bodies.length === 1 ? `Added ${last.name}` : `Added ${bodies.length} torrents`;
+  };
+  const node = submitDialog("Add torrents", [
     names.length ? h("p", { class: "names" }, names.join(", ")) : field("Files", chosen),
     field("Magnet links or URLs", link, { hint: "One a line." }),
     field("Folder", folder, { hint: "On the host of the daemon; its own when empty." }),
     h("label", { class: "check" }, started, "Start when it is its turn"),
     h("label", { class: "check" }, sequential, "Fetch in the order of the content"),
-    error,
-    h("div", { class: "row" }, submit, h("button", { type: "button", onclick: () => node.close() }, "Cancel"))));
-  node.addEventListener("close", () => node.remove());
-  node.querySelector("form").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    submit.disabled = true;
-    error.textContent = "";
-    const shared = { stopped: !started.checked, sequential: sequential.checked };
-    if (folder.value.trim()) shared.folder = folder.value.trim();
-    try {
-      const bodies = link.value.split("\n").map((line) => line.trim()).filter(Boolean).map((text) => isMagnet(text) ? { magnet: text } : { url: text });
-      for (const file of [...files, ...chosen.files]) bodies.push({ metainfo: await base64(file) });
-      if (!bodies.length) throw new Error("Choose a file, or paste a magnet link or URL");
-      let last = null;
-      for (const body of bodies) {
-        last = await api("POST", "torrents", { ...body, ...shared });
-        put(last);
-      }
-      node.close();
-      say(bodies.length === 1 ? `Added ${last.name}` : `Added ${bodies.length} torrents`);
-    } catch (problem) {
-      error.textContent = problem.message;
-    } finally {
-      submit.disabled = false;
-    }
-  });
-  document.body.append(node);
-  node.showModal();
-  (names.length ? submit : link).focus();
+  ], { name: "Add", submit });
+  (names.length ? node.querySelector("[type=submit]") : link).focus();
 }
 
 // Takes files and links that are dropped on the page or pasted to it.

@@ -9,12 +9,15 @@ import { rate } from "./format.js";
 import { allLimits } from "./limits.js";
 import { list } from "./list.js";
 import { login } from "./login.js";
+import { settings } from "./settings.js";
 import { forget, listen, start, store } from "./store.js";
 import { transfers } from "./transfers.js";
 
 const root = document.getElementById("app");
 const TITLE = "hawser";
-const VIEWS = [["#/", "Torrents"], ["#/transfers", "Transfers"]];
+const VIEWS = [["#/", "Torrents"], ["#/transfers", "Transfers"], ["#/settings", "Settings"]];
+// Views that are not of the list of torrents, by the first part of their addresses.
+const WHOLE = new Map([["transfers", transfers], ["settings", settings]]);
 let leave = () => {};
 let stopTotals = () => {};
 
@@ -56,10 +59,10 @@ function frame(view, address) {
 function show(focus) {
   leave();
   const [, name, hash, tab] = location.hash.split("/");
-  const isTransfers = name === "transfers";
-  const view = isTransfers ? transfers() : name === "torrent" && store.torrents.has(hash) ? detail(hash, tab) : list();
+  const isTorrent = name === "torrent" && store.torrents.has(hash);
+  const view = WHOLE.get(name)?.() ?? (isTorrent ? detail(hash, tab) : list());
   leave = view.leave ?? (() => {});
-  root.replaceChildren(...frame(view.node, VIEWS[isTransfers ? 1 : 0][0]));
+  root.replaceChildren(...frame(view.node, WHOLE.has(name) ? `#/${name}` : "#/"));
   document.title = view.title ? `${view.title} – ${TITLE}` : TITLE;
   if (focus) {
     document.getElementById("main").focus({ preventScroll: true });

@@ -3,7 +3,7 @@
 import { buttons } from "./actions.js";
 import { api } from "./api.js";
 import { h } from "./dom.js";
-import { bytes, dateTime } from "./format.js";
+import { bytes, count, dateTime } from "./format.js";
 import { files } from "./files.js";
 import { torrentLimits } from "./limits.js";
 import { peers } from "./peers.js";
@@ -11,7 +11,7 @@ import { pieceMap } from "./pieces.js";
 import { ratesGraph } from "./rates.js";
 import { listen, poll, store } from "./store.js";
 import { trackers } from "./trackers.js";
-import { duration, percent, size, statusKind, statusText } from "./words.js";
+import { duration, percent, size, statusKind, statusText, timeLeft } from "./words.js";
 
 const TABS = [["overview", "Overview"], ["files", "Files"], ["peers", "Peers"], ["trackers", "Trackers"]];
 
@@ -27,8 +27,10 @@ function facts() {
       const { content, traffic } = torrent;
       const all = [
         ["Size", size(torrent)], ["Verified", bytes(content.verified_bytes)],
+        ["Left", content.left_bytes === null ? "?" : bytes(content.left_bytes)],
         ["Received", bytes(traffic.downloaded_bytes)], ["Sent", bytes(traffic.uploaded_bytes)],
         ["Ratio", traffic.ratio.toFixed(2)], ["Seeded for", duration(traffic.seeded_seconds)],
+        ["Queue", `place ${count(torrent.position + 1)} of ${count(store.torrents.size)}`],
         ["Folder", torrent.folder], ["Added", dateTime(torrent.added * 1000)],
         ["Complete", torrent.completed === null ? "no" : dateTime(torrent.completed * 1000)],
         ["Labels", torrent.labels.join(", ") || "none"], ["Info-hash", torrent.info_hash],
@@ -73,7 +75,8 @@ export function detail(hash, name) {
     title.textContent = torrent.name;
     pill.textContent = statusText(torrent);
     pill.className = `pill ${statusKind(torrent)}`;
-    done.textContent = percent(torrent.content.done);
+    const rest = timeLeft(torrent);
+    done.textContent = `${percent(torrent.content.done)}${rest ? `, ${rest} left` : ""}`;
     bar.firstElementChild.style.width = `${100 * (torrent.content.checked ?? torrent.content.done ?? 0)}%`;
     const reason = torrent.error ?? torrent.hint;
     error.hidden = reason === null;

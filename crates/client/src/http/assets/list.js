@@ -4,21 +4,22 @@ import { buttons, removeDialog } from "./actions.js";
 import { field, h } from "./dom.js";
 import { count, rate } from "./format.js";
 import { FILTERS, SORTS, arranged, labelsOf } from "./order.js";
+import { moveInQueue } from "./queue.js";
 import { rows } from "./rows.js";
 import { listen, store } from "./store.js";
-import { percent, size, statusKind, statusText } from "./words.js";
+import { percent, size, statusKind, statusText, timeLeft } from "./words.js";
 
 // What stays when the list is left and shown again.
 const kept = { filter: "all", label: "", text: "", by: "position", falling: false, top: 0, current: null };
 
-const COLUMNS = [["name", "Name"], ["status", "Status"], ["size", "Size"], ["done", "Done"], ["down", "Received"], ["up", "Sent"]];
+const COLUMNS = [["name", "Name"], ["status", "Status"], ["size", "Size"], ["done", "Done"], ["left", "Time left"], ["down", "Received"], ["up", "Sent"]];
 
 function make() {
   const cell = (name, ...children) => h("div", { class: `c-${name}`, role: "gridcell" }, ...children);
   const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("span", {}));
   return h("div", { class: "torrent" },
     cell("name", h("a", { tabindex: "-1" })), cell("status", h("span", { class: "pill" })), cell("size"),
-    cell("done", h("span", {}), bar), cell("down"), cell("up"));
+    cell("done", h("span", {}), bar), cell("left"), cell("down"), cell("up"));
 }
 
 // Writes only what has changed: a page that is laid out anew each second is slow.
@@ -27,7 +28,7 @@ function put(node, text) {
 }
 
 function fill(row, torrent) {
-  const [name, status, bytes, done, down, up] = row.children;
+  const [name, status, bytes, done, left, down, up] = row.children;
   const link = name.firstElementChild;
   put(link, torrent.name);
   link.href = `#/torrent/${torrent.info_hash}`;
@@ -38,6 +39,7 @@ function fill(row, torrent) {
   put(bytes, size(torrent));
   put(done.firstElementChild, percent(torrent.content.done));
   done.lastElementChild.firstElementChild.style.width = `${100 * (torrent.content.checked ?? torrent.content.done ?? 0)}%`;
+  put(left, timeLeft(torrent));
   const { download_rate, upload_rate } = torrent.traffic;
   put(down, download_rate ? `↓ ${rate(download_rate)}` : "");
   put(up, upload_rate ? `↑ ${rate(upload_rate)}` : "");
@@ -51,13 +53,22 @@ export function list() {
   const empty = h("div", { class: "empty" });
   const summary = h("p", { class: "muted small", role: "status" });
   const actions = h("div", { class: "row actions", role: "toolbar", "aria-label": "Selected torrents" });
+  let selected = [];
   const chosen = (hashes) => {
+    selected = hashes;
     actions.replaceChildren(...buttons(hashes));
     kept.current = hashes.length === 1 ? hashes[0] : kept.current;
   };
   const grid = rows({
     label: "Torrents", head: h("div", { class: "torrent", role: "row", "aria-rowindex": "1" }, heads),
     make, fill, open: go, remove: removeDialog, changed: chosen,
+  });
+
+  grid.node.addEventListener("keydown", (event) => {
+    const to = event.altKey && { ArrowUp: "up", ArrowDown: "down" }[event.key];
+    if (!to || !selected.length) return;
+    event.preventDefault();
+    moveInQueue(selected, to);
   });
 
   const show = () => {

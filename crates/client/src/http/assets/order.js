@@ -1,16 +1,19 @@
 // Which torrents are listed, and in which order.
 
+import { secondsLeft } from "./words.js";
+
 const BY = {
   position: (torrent) => torrent.position,
   name: (torrent) => torrent.name.toLowerCase(),
   size: (torrent) => torrent.content.bytes ?? -1,
   done: (torrent) => torrent.content.done ?? -1,
+  left: (torrent) => secondsLeft(torrent) ?? Infinity,
   down: (torrent) => torrent.traffic.download_rate,
   up: (torrent) => torrent.traffic.upload_rate,
   status: (torrent) => torrent.status,
 };
 
-export const SORTS = [["position", "Queue"], ["name", "Name"], ["size", "Size"], ["done", "Done"], ["down", "Received"], ["up", "Sent"], ["status", "Status"]];
+export const SORTS = [["position", "Queue"], ["name", "Name"], ["size", "Size"], ["done", "Done"], ["left", "Time left"], ["down", "Received"], ["up", "Sent"], ["status", "Status"]];
 export const FILTERS = [["all", "All"], ["downloading", "Downloading"], ["seeding", "Seeding"], ["stopped", "Stopped"], ["failed", "Failed"]];
 
 const SHOWN = {

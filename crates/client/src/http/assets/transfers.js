@@ -1,6 +1,7 @@
 // The queue of transfers: what this host sends to others, how far each is, and what is done with it.
 
 import { api } from "./api.js";
+import { submitDialog } from "./dialogs.js";
 import { confirmed, field, h, say } from "./dom.js";
 import { bytes, count, dateTime, rate } from "./format.js";
 import { poll } from "./store.js";
@@ -58,35 +59,18 @@ function sendDialog(refresh) {
   const server = h("input", { required: true, spellcheck: "false", placeholder: "1-ff00:0:111,10.0.2.1:31000" });
   const destination = h("input", { spellcheck: "false" });
   const priority = h("input", { type: "number", min: -128, max: 127, step: 1, value: 0, required: true });
-  const error = h("p", { class: "error", role: "alert" });
-  const submit = h("button", { class: "primary", type: "submit" }, "Send");
-  const node = h("dialog", { "aria-label": "Send a file or folder" }, h("form", {},
-    h("h2", {}, "Send a file or folder"),
+  const submit = async () => {
+    const body = { source: source.value.trim(), server: server.value.trim(), destination: destination.value.trim(), priority: Number(priority.value) };
+    const transfer = await api("POST", "transfers", body);
+    refresh();
+    return `Transfer ${transfer.id} is queued`;
+  };
+  submitDialog("Send a file or folder", [
     field("File or folder", source, { hint: "A path on the host of the daemon." }),
     field("To", server, { hint: "The address that the other host's daemon or hawser receive prints." }),
     field("Name there", destination, { hint: "The name that it has here when empty." }),
     field("Priority", priority, { hint: "Transfers of higher priority run first." }),
-    error,
-    h("div", { class: "row" }, submit, h("button", { type: "button", onclick: () => node.close() }, "Cancel"))));
-  node.addEventListener("close", () => node.remove());
-  node.querySelector("form").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    submit.disabled = true;
-    error.textContent = "";
-    const body = { source: source.value.trim(), server: server.value.trim(), destination: destination.value.trim(), priority: Number(priority.value) };
-    try {
-      const transfer = await api("POST", "transfers", body);
-      node.close();
-      say(`Transfer ${transfer.id} is queued`);
-      refresh();
-    } catch (problem) {
-      error.textContent = problem.message;
-    } finally {
-      submit.disabled = false;
-    }
-  });
-  document.body.append(node);
-  node.showModal();
+  ], { name: "Send", submit });
 }
 
 // A row that stays the same element while its transfer is shown.

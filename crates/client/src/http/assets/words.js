@@ -28,6 +28,17 @@ export function isActive(torrent) {
   return ["queued", "check-queued", "resolving", "checking", "downloading", "seeding"].includes(torrent.status);
 }
 
+// How long the rest takes at the present rate, in seconds; `null` when that is not known.
+export function secondsLeft({ status, content, traffic }) {
+  if (status !== "downloading" || !content.left_bytes || !traffic.download_rate) return null;
+  return Math.ceil((8 * content.left_bytes) / traffic.download_rate);
+}
+
+export function timeLeft(torrent) {
+  const seconds = secondsLeft(torrent);
+  return seconds === null ? "" : duration(seconds);
+}
+
 export function duration(seconds) {
   for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {
     if (seconds >= 2 * length) return `${Math.floor(seconds / length)} ${unit}`;
