@@ -10,6 +10,8 @@
 mod browser;
 #[path = "page/daemon.rs"]
 mod daemon;
+#[path = "page/files.rs"]
+mod files;
 #[path = "page/limits.rs"]
 mod limits;
 #[path = "page/queue.rs"]
