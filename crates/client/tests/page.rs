@@ -20,6 +20,8 @@ mod queue;
 mod settings;
 #[path = "page/trackers.rs"]
 mod trackers;
+#[path = "page/trend.rs"]
+mod trend;
 
 use std::fs;
 use std::path::Path;
@@ -401,7 +403,11 @@ async fn every_view_fits_phones_in_light_and_dark() {
                 ("", "document.querySelector('.rows-body [role=row]')"),
                 ("overview", "document.querySelector('.graph path')"),
                 ("files", "document.querySelector('.files')"),
-                ("peers", "document.querySelectorAll('.hops').length === 2"),
+                // Of the peer and of both paths to it, once they were asked for twice.
+                (
+                    "peers",
+                    "document.querySelectorAll('.hops').length === 2 && document.querySelectorAll('.trend').length === 3",
+                ),
                 ("trackers", "document.querySelector('.table')"),
                 ("settings", "document.querySelector('[type=time]').value"),
                 (

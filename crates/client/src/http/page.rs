@@ -32,6 +32,7 @@ const ASSETS: &[PageFile] = hawser_http::page_files! {
     "store.js": JS,
     "trackers.js": JS,
     "transfers.js": JS,
+    "trend.js": JS,
     "words.js": JS,
 };
 
