@@ -450,6 +450,11 @@ impl Client {
         self.state.metainfo_path(info_hash)
     }
 
+    /// The folder of the state.
+    pub(crate) fn state_folder(&self) -> &Path {
+        self.state.folder()
+    }
+
     async fn ask(&self, request: Request) -> Result<(), ClientError> {
         let asked = self.requests.send(request).await;
         asked.map_err(|_| ClientError::Stopping)

@@ -325,6 +325,9 @@ impl Calls for Rpc<'_> {
         let free = free_space(&folder).ok().map(|space| space.free);
         let mut session = show::session(&bounds, self.addresses, &folder, free);
         session.done_script = done_script.map_or(String::new(), |path| path.display().to_string());
+        let state = self.client.state_folder();
+        let state = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
+        session.config_dir = state.display().to_string();
         let mapping = self.client.port_mapping();
         session.network.is_forwarded = mapping.is_some();
         if let Some(port) = mapping.and_then(|mapping| mapping.tcp_port()) {

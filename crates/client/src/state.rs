@@ -190,6 +190,11 @@ impl StateFolder {
         written.map_err(|source| failed("write", &path, source))
     }
 
+    /// The folder of the state, in which that of the torrents is.
+    pub fn folder(&self) -> &Path {
+        self.folder.parent().unwrap_or(&self.folder)
+    }
+
     /// Where the metainfo of a torrent is kept.
     pub fn metainfo_path(&self, info_hash: InfoHash) -> PathBuf {
         self.path(info_hash, "torrent")

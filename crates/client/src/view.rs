@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_torrent::{FilesProgress, Metainfo, PathState, PeerAddr, Phase, Progress};
+use hawser_torrent::{FilesProgress, Metainfo, PathState, PeerAddr, PeerState, Phase, Progress};
 use hawser_tracker::{MAX_TRACKERS, TrackerStatus};
 
 use crate::record::{Outcome, Record};
@@ -76,6 +76,8 @@ pub struct PeerNumbers {
     pub uploaded: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
+    /// What it has, wants and does, as far as that is known.
+    pub state: Option<PeerState>,
 }
 
 fn is_connected(state: PathState) -> bool {
@@ -255,6 +257,7 @@ impl View {
                     downloaded: path.bytes,
                     uploaded: 0,
                     rtt: path.rtt,
+                    state: None,
                 })
                 .collect();
             for served in &progress.uploads.peers {
@@ -271,11 +274,13 @@ impl View {
                         downloaded: 0,
                         uploaded: 0,
                         rtt: served.rtt,
+                        state: None,
                     });
                     peers.len() - 1
                 });
                 peers[at].up = served.rate;
                 peers[at].uploaded = served.bytes;
+                peers[at].state = Some(served.state.clone());
             }
             peers
         });

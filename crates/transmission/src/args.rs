@@ -60,10 +60,12 @@ impl Args {
         self.read(name, "an integer", int)
     }
 
-    /// An integer that is not negative.
+    /// A number that is not negative. Flood sends rates that it has divided by 1024: what is no integer is
+    /// rounded up, so that a limit above zero is none of zero.
     pub fn amount(&self, name: &str) -> Result<Option<u64>, CallError> {
-        self.read(name, "an integer that is not negative", |value| {
-            int(value)?.try_into().ok()
+        self.read(name, "a number that is not negative", |value| {
+            let number = int(value).or_else(|| exact(value.as_f64()?.ceil()));
+            number?.try_into().ok()
         })
     }
 
@@ -116,15 +118,19 @@ impl Args {
         })
     }
 
-    /// Pairs of an id and a URL, flat in one list.
+    /// Pairs of an id and a URL: flat in one list, or each in a list of its own, as transmission-rpc for
+    /// Python sends them.
     pub fn pairs(&self, name: &str) -> Result<Option<Vec<(u64, String)>>, CallError> {
         self.read(name, "a list of ids, each with a URL after it", |value| {
-            let pairs = value.as_array()?.chunks(2);
             let pair = |pair: &[Value]| {
                 let [id, url] = pair else { return None };
                 Some((int(id)?.try_into().ok()?, url.as_str()?.to_owned()))
             };
-            pairs.map(pair).collect()
+            let list = value.as_array()?;
+            match list.first() {
+                Some(Value::Array(_)) => list.iter().map(|it| pair(it.as_array()?)).collect(),
+                _ => list.chunks(2).map(pair).collect(),
+            }
         })
     }
 
@@ -183,14 +189,15 @@ impl Args {
 fn int(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(value) => Some(i64::from(*value)),
-        Value::Number(number) => number.as_i64().or_else(|| {
-            /// Larger numbers are not exact as `f64`.
-            const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-            let real = number.as_f64()?;
-            (real.fract() == 0.0 && real.abs() <= MAX_EXACT).then_some(real as i64)
-        }),
+        Value::Number(number) => number.as_i64().or_else(|| exact(number.as_f64()?)),
         _ => None,
     }
+}
+
+/// A whole number that is exact as `f64`.
+fn exact(real: f64) -> Option<i64> {
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    (real.fract() == 0.0 && real.abs() <= MAX_EXACT).then_some(real as i64)
 }
 
 #[cfg(test)]
@@ -211,6 +218,7 @@ mod tests {
         let args = args(json!({
             "a": true, "b": 1, "c": "false", "d": 2, "e": 3.0, "f": 0.5, "g": -1, "h": null,
             "downloadDir": "/x", "i": [0, 1], "j": [1, "http://a", 2, "http://b"], "k": [1], "l": "2.5",
+            "m": [[1, "http://a"], [2, "http://b"]], "n": [[1, "http://a"], 2],
         }));
         assert_eq!(args.bool("a"), Ok(Some(true)));
         assert_eq!(args.bool("b"), Ok(Some(true)));
@@ -224,6 +232,8 @@ mod tests {
         assert_eq!(args.real("l"), Ok(Some(2.5)));
         assert_eq!(args.int("g"), Ok(Some(-1)));
         assert!(args.amount("g").is_err());
+        assert_eq!(args.amount("f"), Ok(Some(1)));
+        assert!(args.amount("l").is_err());
         assert_eq!(args.text("h"), Ok(None));
         assert_eq!(args.text("none"), Ok(None));
         assert_eq!(args.text("download_dir"), Ok(Some("/x")));
@@ -234,7 +244,8 @@ mod tests {
             args.pairs("j").unwrap().unwrap()[1],
             (2, "http://b".to_owned())
         );
-        assert!(args.pairs("k").is_err());
+        assert_eq!(args.pairs("m"), args.pairs("j"));
+        assert!(args.pairs("k").is_err() && args.pairs("n").is_err());
     }
 
     #[test]

@@ -187,12 +187,16 @@ fn options(view: &View, max_peers: usize) -> Options {
 fn detail(view: &View, kept: &Kept<'_>, parts: Parts) -> Detail {
     let mut detail = Detail::default();
     if parts.contains(Parts::PEERS) {
-        detail.peers = view.peers().into_iter().map(peer).collect();
+        let pieces = kept.metainfo.map_or(0, |it| it.pieces.count());
+        let peers = view.peers().into_iter();
+        detail.peers = peers.map(|it| peer(it, pieces)).collect();
     }
     if parts.contains(Parts::TRACKERS) {
         let now = Instant::now();
         let trackers = view.trackers(kept.metainfo).into_iter();
-        detail.trackers = trackers.map(|status| tracker(status, now)).collect();
+        let all: Vec<TrackerStatus> = trackers.collect();
+        let shown = |at: usize| tracker(&all[at], is_backup(&all, at), now);
+        detail.trackers = (0..all.len()).map(shown).collect();
     }
     let (Some(metainfo), verified) = (kept.metainfo, kept.files) else {
         return detail;
@@ -263,25 +267,49 @@ fn files(view: &View, metainfo: &Metainfo, verified: Option<&FilesProgress>) -> 
     files
 }
 
-fn peer(peer: crate::view::PeerNumbers) -> PeerView {
+/// A peer of a torrent of so many pieces.
+fn peer(peer: crate::view::PeerNumbers, pieces: u32) -> PeerView {
+    let (down, up) = (peer.down > 0, peer.up > 0);
+    let state = peer.state.unwrap_or_default();
     PeerView {
         addr: peer.peer,
-        client: String::new(),
+        client: state.client.as_deref().unwrap_or_default().to_owned(),
         id: [0; 20],
-        progress: 0.0,
+        progress: match pieces {
+            0 => 0.0,
+            all => f64::from(state.pieces.min(all)) / f64::from(all),
+        },
         down_rate: peer.down / 8,
         up_rate: peer.up / 8,
         downloaded: peer.downloaded,
         uploaded: peer.uploaded,
         flags: PeerFlags {
-            is_sending: peer.down > 0,
-            is_getting: peer.up > 0,
+            chokes_us: !state.serves,
+            interests_us: state.is_interesting,
+            is_choked: !state.is_served,
+            is_interested: state.is_interested,
+            is_sending: down,
+            is_getting: up,
+            is_incoming: state.is_incoming,
             ..PeerFlags::default()
         },
     }
 }
 
-fn tracker(status: TrackerStatus, now: Instant) -> TrackerView {
+/// Whether another tracker of its tier is in use: of those of a tier that nothing asks, that is the first.
+fn is_backup(all: &[TrackerStatus], at: usize) -> bool {
+    let tier = || all.iter().filter(|it| it.tier == all[at].tier);
+    let is_used = |it: &TrackerStatus| {
+        use TrackerState::{Announcing, Failing, Working};
+        matches!(it.state, Announcing | Working | Failing)
+    };
+    match tier().any(is_used) {
+        true => !is_used(&all[at]),
+        false => tier().next().is_some_and(|it| it.url != all[at].url),
+    }
+}
+
+fn tracker(status: &TrackerStatus, is_backup: bool, now: Instant) -> TrackerView {
     let unix = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     let unix = unix.map_or(0, |unix| date(unix.as_secs()));
     let seconds = |time: std::time::Duration| date(time.as_secs());
@@ -295,8 +323,8 @@ fn tracker(status: TrackerStatus, now: Instant) -> TrackerView {
     TrackerView {
         id: trackers::number(&status.url),
         tier: status.tier as u64,
-        announce: status.url,
-        is_backup: status.state == TrackerState::Idle,
+        announce: status.url.clone(),
+        is_backup,
         announces: Requests {
             state: match (status.state, status.next) {
                 (TrackerState::Announcing, _) => RequestState::Active,
@@ -413,5 +441,58 @@ pub(super) fn session(
             ..Network::default()
         },
         ..SessionView::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_torrent::PeerState;
+
+    use super::*;
+    use crate::view::PeerNumbers;
+
+    #[test]
+    fn what_a_peer_has_wants_and_does_is_shown() {
+        let mut state = PeerState::default();
+        state.client = Some("Transmission 3.00".into());
+        state.pieces = 30;
+        (state.is_incoming, state.is_interested) = (true, true);
+        let numbers = |state| PeerNumbers {
+            peer: hawser_torrent::PeerAddr::Ip(([127, 0, 0, 1], 6881).into()),
+            path: String::new(),
+            down: 80,
+            up: 0,
+            downloaded: 7,
+            uploaded: 0,
+            rtt: None,
+            state,
+        };
+        let shown = peer(numbers(Some(state)), 120);
+        assert_eq!(
+            (&*shown.client, shown.progress, shown.down_rate),
+            ("Transmission 3.00", 0.25, 10)
+        );
+        let flags = PeerFlags {
+            chokes_us: true,
+            is_choked: true,
+            is_interested: true,
+            is_sending: true,
+            is_incoming: true,
+            ..PeerFlags::default()
+        };
+        assert_eq!(shown.flags, flags);
+        // Of a magnet link, whose pieces are not known, and before its handshake.
+        assert_eq!(peer(numbers(None), 0).progress, 0.0);
+    }
+
+    #[test]
+    fn one_tracker_of_a_tier_is_no_backup() {
+        let mut all: Vec<TrackerStatus> = [("udp://a:1", 0), ("udp://b:1", 0), ("udp://c:1", 1)]
+            .map(|(url, tier)| TrackerStatus::idle(url, tier))
+            .into();
+        let backups = |all: &[TrackerStatus]| [0, 1, 2].map(|at| is_backup(all, at));
+        assert_eq!(backups(&all), [false, true, false]);
+        all[1].state = TrackerState::Announcing;
+        assert_eq!(backups(&all), [true, false, false]);
     }
 }
