@@ -48,6 +48,26 @@ impl SeedChoice {
     };
 }
 
+/// Numbers of limits of seeding, kept while they do not hold, because programs set the two one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedNumbers {
+    /// The ratio.
+    pub ratio: Option<f64>,
+    /// The time without an upload, in seconds.
+    pub idle: Option<u64>,
+}
+
+impl SeedNumbers {
+    /// These numbers, and where one is missing that of the other.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            ratio: self.ratio.or(other.ratio),
+            idle: self.idle.or(other.idle),
+        }
+    }
+}
+
 /// What is wrong with a ratio.
 pub(crate) fn check_ratio(ratio: Choice<f64>) -> Option<String> {
     match ratio {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_http_client::HttpClient;
 use hawser_magnet::Magnet;
@@ -110,6 +110,7 @@ pub struct Client {
     http: HttpClient,
     /// Fetches of `.torrent` files that may be under way.
     fetches: Arc<Semaphore>,
+    began: Instant,
 }
 
 impl Client {
@@ -153,6 +154,7 @@ impl Client {
             port_mapping,
             http: HttpClient::default(),
             fetches: Arc::new(Semaphore::new(MAX_FETCHES)),
+            began: Instant::now(),
         };
         (client, task)
     }
@@ -450,6 +452,11 @@ impl Client {
         self.state.metainfo_path(info_hash)
     }
 
+    /// The time for which the torrents are at work.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// The folder of the state.
     pub(crate) fn state_folder(&self) -> &Path {
         self.state.folder()
@@ -514,7 +521,7 @@ fn addition(
         peers: new.peers,
         dates: Dates {
             added: added.map_or(0, |added| added.as_secs()),
-            completed: None,
+            ..Dates::default()
         },
         totals: Totals::default(),
         pending: None,

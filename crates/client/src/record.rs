@@ -127,6 +127,9 @@ pub struct Dates {
     pub added: u64,
     /// It became complete; `None` while it is not.
     pub completed: Option<u64>,
+    /// It transferred something last; `None` if never.
+    #[serde(default)]
+    pub active: Option<u64>,
 }
 
 /// What a torrent has transferred, and what there is.
@@ -149,6 +152,8 @@ pub struct Totals {
 pub enum Pending {
     /// Its content is moved to this folder.
     Move(PathBuf),
+    /// Its content is looked for in this folder, once it has ended.
+    Find(PathBuf),
     /// A file or folder of it gets another name.
     Rename(Rename),
     /// It is removed, with its content or without.

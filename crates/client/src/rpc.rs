@@ -29,9 +29,10 @@ use crate::addresses::PeerAddresses;
 use crate::client::{Client, NewTorrent, Source};
 use crate::error::ClientError;
 use crate::fetch::Cookies;
+use crate::record::Pending;
 use crate::renames::Rename;
 use crate::settings::Settings;
-use crate::torrents::{CommandError, Move, Torrents};
+use crate::torrents::{Bounds, CommandError, Move, Torrents};
 use crate::view::View;
 
 /// The calls of one request.
@@ -74,10 +75,18 @@ impl<'a> Rpc<'a> {
         }
     }
 
-    /// The torrents; none if the daemon is stopping.
+    /// The torrents but for those that are being removed; none if the daemon is stopping.
     fn views(&self) -> Vec<View> {
+        let views = self.runtime.block_on(self.client.views());
+        let mut views = views.unwrap_or_default();
+        views.retain(|view| !matches!(view.record.pending, Some(Pending::Remove { .. })));
+        views
+    }
+
+    /// What holds for all torrents.
+    fn bounds(&self) -> Bounds {
         self.runtime
-            .block_on(self.client.views())
+            .block_on(self.client.bounds())
             .unwrap_or_default()
     }
 
@@ -99,18 +108,21 @@ impl<'a> Rpc<'a> {
         + Send
         + 'static,
     ) -> Result<(), CallError> {
-        for view in self.views_of(ids) {
+        let views = self.views_of(ids).into_iter();
+        all_of(views.map(|view| {
             let (call, hash) = (call.clone(), view.record.info_hash);
-            match self
-                .runtime
-                .block_on(self.client.change(move |all| call(all, hash)))
-            {
-                Ok(()) | Err(ClientError::Refused(CommandError::Unknown(_))) => {}
-                Err(error) => return Err(failed(&error)),
+            let changed = self.client.change(move |all| call(all, hash));
+            match self.runtime.block_on(changed) {
+                Ok(()) | Err(ClientError::Refused(CommandError::Unknown(_))) => Ok(()),
+                Err(error) => Err(failed(&error)),
             }
-        }
-        Ok(())
+        }))
     }
+}
+
+/// Does all of these, also after one that fails, and returns the first error.
+fn all_of(outcomes: impl Iterator<Item = Result<(), CallError>>) -> Result<(), CallError> {
+    outcomes.fold(Ok(()), |first, outcome| first.and(outcome))
 }
 
 /// Reads a `.torrent` file on this host.
@@ -157,8 +169,7 @@ impl Calls for Rpc<'_> {
     }
 
     fn show(&self, ids: &[TorrentId], parts: Parts, show: &mut dyn FnMut(&TorrentView)) {
-        let bounds = self.runtime.block_on(self.client.bounds());
-        let max_peers = bounds.unwrap_or_default().all.peers.each;
+        let all = self.bounds().all;
         for view in self.views_of(ids) {
             let needs_metainfo = [
                 Parts::TEXTS,
@@ -185,14 +196,16 @@ impl Calls for Rpc<'_> {
                 metainfo: metainfo.as_deref(),
                 path: &self.client.metainfo_path(view.record.info_hash),
                 files: files.as_ref(),
-                max_peers,
+                max_peers: all.peers.each,
+                numbers: all.queue.seed_numbers(),
             };
             show(&self::show::torrent(&view, &kept, parts));
         }
     }
 
     fn add(&mut self, add: Add) -> Result<Added, CallError> {
-        let mut changes = Changes::read(&add.changes, Default::default())?;
+        let shown = self.bounds().all.queue.seed_numbers();
+        let mut changes = Changes::read(&add.changes, Default::default(), shown)?;
         let is_file = !matches!(add.source, hawser_transmission::Source::Magnet(_));
         let source = match add.source {
             hawser_transmission::Source::Metainfo(bytes) => Source::Metainfo(bytes),
@@ -212,6 +225,7 @@ impl Calls for Rpc<'_> {
         }
         let mut settings = Settings {
             seeding: changes.limits,
+            seed_numbers: changes.numbers,
             max_peers: changes.max_peers,
             priority: changes.outer.priority.unwrap_or_default(),
             ..Settings::default()
@@ -274,7 +288,11 @@ impl Calls for Rpc<'_> {
         let Some(view) = self.views_of(&[id]).pop() else {
             return Ok(());
         };
-        let mut changes = Changes::read(changes, view.record.settings.seeding)?;
+        let settings = &view.record.settings;
+        let shown = settings
+            .seed_numbers
+            .or(self.bounds().all.queue.seed_numbers());
+        let mut changes = Changes::read(changes, settings.seeding, shown)?;
         if !changes.files.each.is_empty() || !changes.trackers.is_empty() {
             let metainfo = self.runtime.block_on(self.client.metainfo(&view));
             let metainfo = metainfo.map_err(|error| failed(&error))?;
@@ -316,10 +334,7 @@ impl Calls for Rpc<'_> {
     }
 
     fn session(&self) -> SessionView {
-        let bounds = self
-            .runtime
-            .block_on(self.client.bounds())
-            .unwrap_or_default();
+        let bounds = self.bounds();
         let folder = self.client.download_dir_of(&bounds);
         let done_script = self.client.on_complete();
         let free = free_space(&folder).ok().map(|space| space.free);
@@ -355,23 +370,25 @@ impl Calls for Rpc<'_> {
             .block_on(self.client.transferred())
             .unwrap_or_default();
         let running = views.iter().filter(|view| view.live.is_some());
-        let sum = |number: fn(&View) -> u64| views.iter().map(number).sum();
+        let sum = |number: fn(&View) -> u64| views.iter().map(number).sum::<u64>();
+        let current = Totals {
+            uploaded: transferred.uploaded,
+            downloaded: transferred.downloaded,
+            seconds: self.client.age().as_secs(),
+            sessions: 1,
+            ..Totals::default()
+        };
         Stats {
             torrents: views.len() as u64,
             active: running.count() as u64,
             down_rate: sum(|view| view.rates().down / 8),
             up_rate: sum(|view| view.rates().up / 8),
-            current: Totals {
-                uploaded: transferred.uploaded,
-                downloaded: transferred.downloaded,
-                sessions: 1,
-                ..Totals::default()
-            },
-            // Of the torrents that are there.
+            current,
+            // Of the torrents that are there, and of this session.
             cumulative: Totals {
-                uploaded: sum(|view| view.record.totals.uploaded),
-                downloaded: sum(|view| view.record.totals.downloaded),
-                ..Totals::default()
+                uploaded: sum(|view| view.record.totals.uploaded).max(current.uploaded),
+                downloaded: sum(|view| view.record.totals.downloaded).max(current.downloaded),
+                ..current
             },
         }
     }
@@ -385,8 +402,7 @@ impl Calls for Rpc<'_> {
     }
 
     fn groups(&self) -> Vec<GroupView> {
-        let bounds = self.runtime.block_on(self.client.bounds());
-        let groups = bounds.unwrap_or_default().all.groups;
+        let groups = self.bounds().all.groups;
         groups.into_iter().map(show::group).collect()
     }
 
@@ -420,4 +436,21 @@ fn free_space(folder: &Path) -> Result<Space, rustix::io::Errno> {
         free: found.f_bavail.saturating_mul(block),
         total: found.f_blocks.saturating_mul(block),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_torrent_that_fails_keeps_no_other_from_changing() {
+        let mut done = Vec::new();
+        let outcomes = [Ok(()), Err("a"), Err("b"), Ok(())];
+        let outcome = all_of(outcomes.into_iter().enumerate().map(|(at, outcome)| {
+            done.push(at);
+            outcome.map_err(|text| CallError::System(text.to_owned()))
+        }));
+        assert_eq!(outcome, Err(CallError::System("a".to_owned())));
+        assert_eq!(done, [0, 1, 2, 3]);
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::alternative::AlternativeLimits;
-use crate::choice::{Choice, SeedChoice, check_ratio};
+use crate::choice::{Choice, SeedChoice, SeedNumbers, check_ratio};
 use crate::files::FileChoice;
 use crate::groups::{BandwidthPriority, Groups};
 use crate::network::NetworkSettings;
@@ -85,6 +85,16 @@ pub struct QueueLimits {
     pub time: Limit<u64>,
     /// The time without an upload, in seconds, after which seeding ends.
     pub idle: Limit<u64>,
+}
+
+impl QueueLimits {
+    /// The numbers of its limits of seeding.
+    pub(crate) fn seed_numbers(&self) -> SeedNumbers {
+        SeedNumbers {
+            ratio: Some(self.ratio.value),
+            idle: Some(self.idle.value),
+        }
+    }
 }
 
 impl Default for QueueLimits {
@@ -230,6 +240,9 @@ impl AllLimits {
 pub struct Settings {
     /// When its seeding ends.
     pub seeding: SeedChoice,
+    /// Numbers of limits of its seeding that may not hold.
+    #[serde(default)]
+    pub seed_numbers: SeedNumbers,
     /// How fast it sends and receives.
     pub rates: RateLimits,
     /// Which files are downloaded.

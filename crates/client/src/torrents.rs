@@ -45,7 +45,7 @@ pub use self::entry::Status;
 use self::entry::{Activity, Entry};
 pub use self::queue::Move;
 use crate::choice::SeedChoice;
-use crate::record::{Announcement, Origin, Outcome, Pending, Record, cut_name};
+use crate::record::{Announcement, Origin, Outcome, Pending, Record, Totals, cut_name};
 use crate::settings::AllLimits;
 
 /// Most torrents of a host.
@@ -370,15 +370,9 @@ impl Torrents {
             true if folder == entry.record.folder => entry.record.settings.destination = None,
             true => entry.record.pending = Some(Pending::Move(folder)),
             false if entry.activity != Activity::Idle => {
-                return Err(CommandError::Value(format!(
-                    "the torrent {info_hash} runs: stop it before its content is looked for elsewhere"
-                )));
+                entry.record.pending = Some(Pending::Find(folder));
             }
-            false => {
-                entry.record.folder = folder;
-                entry.record.settings.destination = None;
-                entry.record.dates.completed = None;
-            }
+            false => entry.find_in(folder),
         }
         entry.must_save = true;
         Ok(())
@@ -475,6 +469,10 @@ impl Torrents {
         if has_task && entry.count(traffic, now.elapsed) {
             entry.unsaved_since.get_or_insert(now.elapsed);
             let totals = entry.record.totals;
+            let moved = |totals: Totals| (totals.uploaded, totals.downloaded);
+            if moved(totals) != moved(before) {
+                entry.record.dates.active = Some(now.unix);
+            }
             self.transferred.uploaded += totals.uploaded - before.uploaded;
             self.transferred.downloaded += totals.downloaded - before.downloaded;
         }

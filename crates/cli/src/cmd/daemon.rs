@@ -286,7 +286,7 @@ async fn open(
         congestion: args.transport.congestion.unwrap_or_default(),
         ..Config::default()
     };
-    let sockets = Sockets::open(
+    let mut sockets = Sockets::open(
         host,
         config,
         args.scion,
@@ -294,6 +294,7 @@ async fn open(
         settings.transports.unwrap_or(IpTransports::TCP),
     )
     .await?;
+    sockets.keeps_utp_port = true;
     Ok(sockets.with_encryption(settings.encryption))
 }
 

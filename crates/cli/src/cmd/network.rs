@@ -171,6 +171,8 @@ pub struct Sockets {
     pub addresses: Addresses,
     /// The endpoint for SCION peers, and this host there; `None` without a SCION network.
     scion: Option<(Endpoint, Endhost)>,
+    /// Whether the UDP port of `addresses.tcp` is left to uTP, which may be switched on later.
+    pub keeps_utp_port: bool,
 }
 
 impl Sockets {
@@ -190,6 +192,7 @@ impl Sockets {
             network: Network::ip(),
             addresses: Addresses::default(),
             scion: None,
+            keeps_utp_port: false,
         };
         if let Some(host) = host {
             let listen = listen_address(listen, &host)?;

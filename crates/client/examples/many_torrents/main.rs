@@ -131,6 +131,7 @@ fn fill(dir: &Path, count: usize) -> Result<Vec<PathBuf>, Failure> {
             dates: Dates {
                 added: 1,
                 completed: Some(1),
+                ..Dates::default()
             },
             totals: Totals::default(),
             pending: None,

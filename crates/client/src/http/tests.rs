@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::state::{StateError, StateFolder};
 use crate::torrents::Bounds;
 
+mod front_ends;
 mod look;
 mod queue;
 mod settings;

@@ -4,7 +4,7 @@ use hawser_torrent::InfoHash;
 use hawser_transmission::{CallError, Change, Files, GroupChange, Priority, SeedMode};
 
 use super::unsupported;
-use crate::choice::{Choice, SeedChoice};
+use crate::choice::{Choice, SeedChoice, SeedNumbers};
 use crate::files::{FileChange, FileChanges, FilePriority};
 use crate::groups::{BandwidthPriority, GroupChanges, OuterChange};
 use crate::settings::{RateChange, RateChanges, RateLimit};
@@ -19,6 +19,8 @@ const KILOBYTE: u64 = 8_000;
 pub(super) struct Changes {
     pub labels: Option<Vec<String>>,
     pub limits: SeedChoice,
+    /// Numbers of limits of seeding, also of those that do not hold.
+    pub numbers: SeedNumbers,
     pub rates: RateChanges,
     pub outer: OuterChange,
     pub max_peers: Option<usize>,
@@ -31,26 +33,31 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Reads changes of a torrent with these limits.
+    /// Reads changes of a torrent with these limits of seeding, of which these are the numbers that it shows.
     ///
     /// # Errors
     /// If one is not supported yet.
-    pub fn read(changes: &[Change], limits: SeedChoice) -> Result<Self, CallError> {
+    pub fn read(
+        changes: &[Change],
+        limits: SeedChoice,
+        shown: SeedNumbers,
+    ) -> Result<Self, CallError> {
         let mut read = Self {
             limits,
             ..Self::default()
         };
-        let (mut ratio, mut mode) = (None, None);
-        let (mut idle, mut idle_mode) = (None, None);
+        let (mut mode, mut idle_mode) = (None, None);
         for change in changes {
             match change {
                 Change::Labels(labels) => read.labels = Some(labels.clone()),
                 Change::QueuePosition(position) => {
                     read.position = Some(usize::try_from(*position).unwrap_or(usize::MAX));
                 }
-                Change::RatioLimit(limit) => ratio = Some(*limit),
+                Change::RatioLimit(limit) => read.numbers.ratio = Some(*limit),
                 Change::RatioMode(wanted) => mode = Some(*wanted),
-                Change::IdleLimit(minutes) => idle = Some(minutes.saturating_mul(60)),
+                Change::IdleLimit(minutes) => {
+                    read.numbers.idle = Some(minutes.saturating_mul(60));
+                }
                 Change::IdleMode(wanted) => idle_mode = Some(*wanted),
                 Change::DownLimit(kilobytes) => read.rates.download.rate = Some(rate(*kilobytes)),
                 Change::DownLimited(holds) => read.rates.download.holds = Some(*holds),
@@ -92,8 +99,8 @@ impl Changes {
                 other => refuse(other)?,
             }
         }
-        read.limits.ratio = choice(mode, ratio, limits.ratio, "ratio")?;
-        read.limits.idle = choice(idle_mode, idle, limits.idle, "idle seeding")?;
+        read.limits.ratio = choice(mode, read.numbers.ratio, limits.ratio, shown.ratio);
+        read.limits.idle = choice(idle_mode, read.numbers.idle, limits.idle, shown.idle);
         read.sets_limits = read.limits != limits;
         Ok(read)
     }
@@ -103,6 +110,7 @@ impl Changes {
         if let Some(labels) = &self.labels {
             all.set_labels(hash, labels.clone())?;
         }
+        all.keep_seed_numbers(hash, self.numbers)?;
         if self.sets_limits {
             all.set_limits(hash, self.limits)?;
         }
@@ -120,34 +128,23 @@ impl Changes {
     }
 }
 
-/// A limit of seeding of a torrent, of which `kept` is what it had.
-///
-/// # Errors
-/// If it is to have one of its own, and no number is known.
-fn choice<T>(
+/// A limit of seeding of a torrent that had `kept`, and shows the number `shown` of it.
+fn choice<T: Copy>(
     mode: Option<SeedMode>,
     number: Option<T>,
     kept: Choice<T>,
-    what: &str,
-) -> Result<Choice<T>, CallError> {
-    Ok(match (mode, number, kept) {
-        (None, None, kept) => kept,
-        // A limit that does not hold is not kept.
-        (None, Some(_), Choice::Default | Choice::Unlimited) => {
-            let text = format!("a limit of the {what} of a torrent needs its mode, which is 1");
-            return Err(CallError::InvalidParams(text));
-        }
-        (None, Some(number), Choice::Own(_)) | (Some(SeedMode::Own), Some(number), _) => {
-            Choice::Own(number)
-        }
-        (Some(SeedMode::Own), None, Choice::Own(kept)) => Choice::Own(kept),
-        (Some(SeedMode::Own), None, _) => {
-            let text = format!("a limit of the {what} of a torrent needs its number");
-            return Err(CallError::InvalidParams(text));
-        }
+    shown: Option<T>,
+) -> Choice<T> {
+    let own = match (number, kept) {
+        (Some(number), _) | (None, Choice::Own(number)) => Some(number),
+        (None, _) => shown,
+    };
+    match (mode, kept, own) {
         (Some(SeedMode::Session), _, _) => Choice::Default,
         (Some(SeedMode::Unlimited), _, _) => Choice::Unlimited,
-    })
+        (Some(SeedMode::Own), _, Some(own)) | (None, Choice::Own(_), Some(own)) => Choice::Own(own),
+        (_, kept, _) => kept,
+    }
 }
 
 /// Refuses a change that would change something that hawser does not have.
@@ -223,6 +220,11 @@ pub(super) fn count(count: u64) -> usize {
 mod tests {
     use super::*;
 
+    const SHOWN: SeedNumbers = SeedNumbers {
+        ratio: Some(0.5),
+        idle: Some(60),
+    };
+
     #[test]
     fn a_ratio_holds_by_its_mode() {
         let read = |changes: &[Change], ratio| {
@@ -230,44 +232,39 @@ mod tests {
                 ratio,
                 ..SeedChoice::default()
             };
-            Changes::read(changes, limits).map(|read| read.limits.ratio)
+            let read = Changes::read(changes, limits, SHOWN).unwrap();
+            (read.limits.ratio, read.numbers.ratio)
         };
         let (own, session) = (
             Change::RatioMode(SeedMode::Own),
             Change::RatioMode(SeedMode::Session),
         );
         let two = Change::RatioLimit(2.0);
-        assert_eq!(
-            read(&[two.clone(), own.clone()], Choice::Default),
-            Ok(Choice::Own(2.0))
-        );
-        assert_eq!(
-            read(std::slice::from_ref(&two), Choice::Own(1.0)),
-            Ok(Choice::Own(2.0))
-        );
-        // It would be taken, and do nothing.
-        assert!(read(std::slice::from_ref(&two), Choice::Default).is_err());
-        assert_eq!(read(&[session, two], Choice::Own(1.0)), Ok(Choice::Default));
-        assert_eq!(
-            read(std::slice::from_ref(&own), Choice::Own(1.0)),
-            Ok(Choice::Own(1.0))
-        );
-        assert!(read(&[own], Choice::Default).is_err());
+        let (set, both) = (Some(2.0), [two.clone(), own.clone()]);
+        assert_eq!(read(&both, Choice::Default), (Choice::Own(2.0), set));
+        let (two, own) = ([two], [own]);
+        assert_eq!(read(&two, Choice::Own(1.0)), (Choice::Own(2.0), set));
+        let off = [session, two[0].clone()];
+        assert_eq!(read(&off, Choice::Own(1.0)), (Choice::Default, set));
+        assert_eq!(read(&own, Choice::Own(1.0)), (Choice::Own(1.0), None));
+        // Either comes alone, in any order: the number is kept until its mode comes.
+        assert_eq!(read(&two, Choice::Default), (Choice::Default, set));
+        assert_eq!(read(&two, Choice::Unlimited), (Choice::Unlimited, set));
+        assert_eq!(read(&own, Choice::Default), (Choice::Own(0.5), None));
     }
 
     #[test]
     fn limits_of_idle_seeding_are_in_minutes() {
         let own = [Change::IdleLimit(3), Change::IdleMode(SeedMode::Own)];
-        let read = Changes::read(&own, SeedChoice::default()).unwrap();
+        let read = Changes::read(&own, SeedChoice::default(), SHOWN).unwrap();
         assert_eq!(read.limits.idle, Choice::Own(180));
-        let alone = [Change::IdleMode(SeedMode::Own)];
-        assert!(Changes::read(&alone, SeedChoice::default()).is_err());
+        assert_eq!(read.numbers.idle, Some(180));
     }
 
     #[test]
     fn limits_of_rates_are_in_kilobytes_of_1000_bytes() {
         let changes = [Change::DownLimit(7), Change::UpLimited(true)];
-        let read = Changes::read(&changes, SeedChoice::default()).unwrap();
+        let read = Changes::read(&changes, SeedChoice::default(), SHOWN).unwrap();
         let mut limits = crate::settings::RateLimits::default();
         read.rates.apply(&mut limits);
         assert_eq!((limits.download.rate, limits.upload.holds), (56_000, true));
@@ -284,7 +281,7 @@ mod tests {
             Change::FilePriority(Files::Some(vec![1]), Priority::High),
             Change::Sequential(true),
         ];
-        let mut read = Changes::read(&changes, SeedChoice::default()).unwrap();
+        let mut read = Changes::read(&changes, SeedChoice::default(), SHOWN).unwrap();
         read.files.drop_unknown(2);
         let mut choice = crate::files::FileChoice::default();
         choice.change(&read.files);
@@ -295,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
-        let read = |change| Changes::read(&[change], SeedChoice::default());
+        let read = |change| Changes::read(&[change], SeedChoice::default(), SHOWN);
         assert_eq!(read(Change::SequentialFrom(0)), Ok(Changes::default()));
         let error = read(Change::SequentialFrom(1)).unwrap_err().to_string();
         assert!(error.ends_with("is not supported yet"), "{error}");

@@ -14,7 +14,7 @@ use hawser_transmission::{
 
 use super::change::{kilobytes, limit};
 use crate::addresses::PeerAddresses;
-use crate::choice::Choice;
+use crate::choice::{Choice, SeedNumbers};
 use crate::files::FilePriority;
 use crate::groups::{BandwidthPriority, GroupLimits};
 use crate::record::{self, Origin};
@@ -54,6 +54,8 @@ pub(super) struct Kept<'a> {
     pub files: Option<&'a FilesProgress>,
     /// The peers that a torrent may be connected to that has no limit of its own.
     pub max_peers: usize,
+    /// The numbers of limits of seeding of one that has none of its own.
+    pub numbers: SeedNumbers,
 }
 
 /// A torrent, with these parts of its detail.
@@ -94,6 +96,7 @@ pub(super) fn torrent(view: &View, kept: &Kept<'_>, parts: Parts) -> TorrentView
         dates: Dates {
             added: date(record.dates.added),
             done: record.dates.completed.map_or(0, date),
+            active: record.dates.active.map_or(0, date),
             seeding: record.totals.seeded,
             ..Dates::default()
         },
@@ -104,7 +107,7 @@ pub(super) fn torrent(view: &View, kept: &Kept<'_>, parts: Parts) -> TorrentView
             webseeds_sending: view.with_progress(web_seeds_sending).unwrap_or_default(),
             ..Swarm::default()
         },
-        options: options(view, kept.max_peers),
+        options: options(view, kept),
         detail: detail(view, kept, parts),
     }
 }
@@ -151,16 +154,19 @@ fn content(view: &View, metainfo: Option<&Metainfo>, size: u64) -> Content {
     }
 }
 
-fn options(view: &View, max_peers: usize) -> Options {
+fn options(view: &View, kept: &Kept<'_>) -> Options {
     let record = &view.record;
+    let numbers = record.settings.seed_numbers.or(kept.numbers);
+    let ratio = numbers.ratio.unwrap_or_default();
+    let minutes = numbers.idle.unwrap_or_default().div_ceil(60);
     let (ratio_mode, ratio) = match record.settings.seeding.ratio {
-        Choice::Default => (SeedMode::Session, 0.0),
-        Choice::Unlimited => (SeedMode::Unlimited, 0.0),
+        Choice::Default => (SeedMode::Session, ratio),
+        Choice::Unlimited => (SeedMode::Unlimited, ratio),
         Choice::Own(ratio) => (SeedMode::Own, ratio),
     };
     let (idle_mode, idle_minutes) = match record.settings.seeding.idle {
-        Choice::Default => (SeedMode::Session, 0),
-        Choice::Unlimited => (SeedMode::Unlimited, 0),
+        Choice::Default => (SeedMode::Session, minutes),
+        Choice::Unlimited => (SeedMode::Unlimited, minutes),
         Choice::Own(seconds) => (SeedMode::Own, seconds.div_ceil(60)),
     };
     Options {
@@ -176,7 +182,7 @@ fn options(view: &View, max_peers: usize) -> Options {
             BandwidthPriority::Normal => Priority::Normal,
             BandwidthPriority::High => Priority::High,
         },
-        peer_limit: record.settings.max_peers.unwrap_or(max_peers) as u64,
+        peer_limit: record.settings.max_peers.unwrap_or(kept.max_peers) as u64,
         ratio_mode,
         ratio,
         idle_mode,

@@ -3,7 +3,7 @@
 use hawser_torrent::{CreateOptions, create};
 
 use super::*;
-use crate::choice::{Choice, SeedChoice};
+use crate::choice::{Choice, SeedChoice, SeedNumbers};
 use crate::files::{FileChange, FileChanges, FileChoice, FilePriority, Files};
 use crate::groups::BandwidthPriority;
 use crate::record::{Announcement, Dates, Origin, Outcome, Pending, SeedLimit, Totals};
@@ -25,6 +25,10 @@ fn record(number: u8) -> Record {
                 ratio: Choice::Own(1.25),
                 time: Choice::Unlimited,
                 idle: Choice::Own(60),
+            },
+            seed_numbers: SeedNumbers {
+                ratio: Some(2.5),
+                idle: None,
             },
             rates: RateLimits {
                 download: RateLimit {
@@ -53,6 +57,7 @@ fn record(number: u8) -> Record {
         dates: Dates {
             added: 3,
             completed: Some(4),
+            active: Some(5),
         },
         totals: Totals {
             uploaded: 1,

@@ -1,5 +1,6 @@
 //! One torrent: its record, and what is done with it now.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Traffic;
@@ -146,7 +147,7 @@ impl Entry {
     pub fn must_end(&self) -> bool {
         matches!(
             self.record.pending,
-            Some(Pending::Move(_) | Pending::Remove { .. })
+            Some(Pending::Move(_) | Pending::Find(_) | Pending::Remove { .. })
         )
     }
 
@@ -178,7 +179,7 @@ impl Entry {
             Activity::Removing => Status::Removing,
             Activity::Halting => match self.record.pending {
                 Some(Pending::Remove { .. }) => Status::Removing,
-                Some(Pending::Move(_)) => Status::Moving,
+                Some(Pending::Move(_) | Pending::Find(_)) => Status::Moving,
                 None | Some(Pending::Rename(_)) => Status::Stopping,
             },
             Activity::Idle if self.to_verify => Status::CheckQueued,
@@ -189,6 +190,13 @@ impl Entry {
                 (Some(Outcome::Failed(_)), true) => Status::Failed,
             },
         }
+    }
+
+    /// Its content is in this folder, as far as it is anywhere.
+    pub fn find_in(&mut self, folder: PathBuf) {
+        self.record.folder = folder;
+        self.record.settings.destination = None;
+        self.record.dates.completed = None;
     }
 
     /// A run begins.

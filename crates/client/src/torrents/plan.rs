@@ -159,6 +159,12 @@ impl Torrents {
             if entry.activity != Activity::Idle {
                 continue;
             }
+            if let Some(Pending::Find(folder)) = &entry.record.pending {
+                let folder = folder.clone();
+                entry.record.pending = None;
+                entry.find_in(folder);
+                entry.must_save = true;
+            }
             match entry.record.pending {
                 Some(Pending::Move(_)) => {
                     entry.activity = Activity::Moving;
@@ -175,7 +181,7 @@ impl Torrents {
                     orders.push(Order::Rename(*info_hash));
                     continue;
                 }
-                None => {}
+                Some(Pending::Find(_)) | None => {}
             }
             let may_check = taken.checks < checks;
             if entry.to_verify {

@@ -7,7 +7,7 @@ use hawser_torrent::InfoHash;
 
 use super::{Bounds, CommandError, Now, Torrents, check_folder};
 use crate::alternative::AlternativeChanges;
-use crate::choice::{SeedChoice, check_ratio};
+use crate::choice::{Choice, SeedChoice, SeedNumbers, check_ratio};
 use crate::files::FileChanges;
 use crate::network::NetworkSettings;
 use crate::peer_limits::PeerChanges;
@@ -55,6 +55,26 @@ impl Torrents {
             entry.record.outcome = None;
         }
         entry.must_save = true;
+        Ok(())
+    }
+
+    /// Keeps numbers of limits of the seeding of a torrent; what is `None` stays.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn keep_seed_numbers(
+        &mut self,
+        info_hash: InfoHash,
+        numbers: SeedNumbers,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if let Some(fault) = numbers.ratio.map(Choice::Own).and_then(check_ratio) {
+            return Err(CommandError::Value(fault));
+        }
+        let kept = &mut entry.record.settings.seed_numbers;
+        let changed = numbers.or(*kept);
+        entry.must_save |= changed != *kept;
+        *kept = changed;
         Ok(())
     }
 

@@ -93,7 +93,7 @@ pub fn stopped(count: usize) -> Vec<Record> {
         peers: Vec::new(),
         dates: Dates {
             added: 1_790_000_000,
-            completed: None,
+            ..Dates::default()
         },
         totals: Totals::default(),
         pending: None,

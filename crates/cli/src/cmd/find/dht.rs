@@ -135,7 +135,7 @@ fn open_nodes(
     };
     let mut failed = None;
     for ip in ips {
-        if let Err(error) = open_ip(&mut nodes, ip, port, tcp, saved) {
+        if let Err(error) = open_ip(&mut nodes, ip, port, tcp, sockets.keeps_utp_port, saved) {
             let addr = SocketAddr::new(ip, port.unwrap_or_default());
             // Not every host has both kinds.
             match error.kind() {
@@ -163,18 +163,22 @@ fn in_use(addr: SocketAddr) -> Failure {
     ))
 }
 
-/// Opens a node at `port`, or else at the port of `--tcp`, as BEP 5 has it by convention, or else at any.
+/// Opens a node at `port`, or else at the port of `--tcp`, as BEP 5 has it by convention, or else at any. Where
+/// uTP can be switched on later, it gets the port of `--tcp` then, and the node has the one after it.
 fn open_ip(
     nodes: &mut DhtNodes,
     ip: IpAddr,
     port: Option<u16>,
     tcp: Option<SocketAddr>,
+    is_for_utp: bool,
     saved: &SavedNodes,
 ) -> io::Result<()> {
     if let Some(port) = port {
         return nodes.open_ip(SocketAddr::new(ip, port), saved);
     }
     let usual = tcp.map_or(0, |tcp| tcp.port());
+    let usual = usual.checked_add(u16::from(is_for_utp && usual > 0));
+    let usual = usual.unwrap_or_default();
     match nodes.open_ip(SocketAddr::new(ip, usual), saved) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             nodes.open_ip(SocketAddr::new(ip, 0), saved)
@@ -220,6 +224,16 @@ mod tests {
             dht_node: named.iter().map(|node| node.parse().unwrap()).collect(),
             dht_port: None,
         }
+    }
+
+    #[tokio::test]
+    async fn the_port_of_utp_is_left_to_it_where_it_can_be_switched_on() {
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = tcp.local_addr().unwrap();
+        let mut nodes = DhtNodes::default();
+        let saved = SavedNodes::default();
+        open_ip(&mut nodes, tcp.ip(), None, Some(tcp), true, &saved).unwrap();
+        assert_ne!(nodes.local_addrs()[0].to_string(), tcp.to_string());
     }
 
     #[test]

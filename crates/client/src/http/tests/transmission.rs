@@ -60,7 +60,7 @@ impl Rpc {
     }
 
     /// Waits until `wanted` is true of a torrent.
-    async fn wait(&self, hash: &str, wanted: impl Fn(&View) -> bool) -> View {
+    pub async fn wait(&self, hash: &str, wanted: impl Fn(&View) -> bool) -> View {
         let (hash, mut changes) = (parse_hash(hash).unwrap(), self.api.client.changes());
         loop {
             changes.borrow_and_update();
@@ -283,19 +283,4 @@ async fn files_folders_and_torrents_are_renamed() {
         expected
     );
     assert_eq!(std::fs::read(top.join("a")).unwrap(), [1; 50_000]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn flood_sets_rates_with_fractions_and_finds_the_metainfo() {
-    let rpc = Rpc::start().await;
-    let hash = rpc.add(&content(&rpc)).await;
-    // A million bytes a second, as Flood sends it.
-    let rate = json!({"speed-limit-down": 976.5625, "speed-limit-down-enabled": true});
-    rpc.works("session-set", rate).await;
-    let session = rpc.works("session-get", json!({})).await;
-    assert_eq!(session["speed-limit-down"], 977);
-    let folder = Path::new(session["config-dir"].as_str().unwrap());
-    let metainfo = folder.join("torrents").join(format!("{hash}.torrent"));
-    let kept = Metainfo::parse(&std::fs::read(&metainfo).unwrap()).unwrap();
-    assert_eq!(kept.info_hash.to_string(), hash);
 }

@@ -165,6 +165,7 @@ impl Host {
             let mut kept = kept.clone();
             assert!(kept.totals == entry.record.totals || entry.unsaved_since.is_some());
             kept.totals = entry.record.totals;
+            kept.dates.active = entry.record.dates.active;
             assert_eq!(kept, entry.record);
         }
         assert_eq!(self.limits_on_disk.as_ref(), Some(torrents.all_limits()));
