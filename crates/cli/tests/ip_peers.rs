@@ -19,6 +19,8 @@ mod daemon;
 mod dht;
 #[path = "ip_peers/finding.rs"]
 mod finding;
+#[path = "ip_peers/flood.rs"]
+mod flood;
 #[path = "ip_peers/local.rs"]
 mod local;
 #[path = "ip_peers/selecting.rs"]

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A tracker over HTTP and UDP, and its announce URLs.
-fn tracker(files: &Files) -> (Running, Vec<String>) {
+pub fn tracker(files: &Files) -> (Running, Vec<String>) {
     let state = files.name("tracker");
     let any = "127.0.0.1:0";
     let args = [
@@ -27,7 +27,7 @@ fn announce(files: &Files, url: &str) {
 }
 
 /// Waits until the tracker knows the seeder that printed this.
-fn await_seeder(http: &str, ready: &Value) {
+pub fn await_seeder(http: &str, ready: &Value) {
     let hash = text(ready, "info_hash").as_bytes().chunks(2);
     let hash = hash.map(|byte| format!("%{}", std::str::from_utf8(byte).unwrap()));
     let hash = hash.collect::<String>();
