@@ -122,7 +122,11 @@ impl<'a> Rpc<'a> {
 
 /// Does all of these, also after one that fails, and returns the first error.
 fn all_of(outcomes: impl Iterator<Item = Result<(), CallError>>) -> Result<(), CallError> {
-    outcomes.fold(Ok(()), |first, outcome| first.and(outcome))
+    let mut all = Ok(());
+    for outcome in outcomes {
+        all = all.and(outcome);
+    }
+    all
 }
 
 /// Reads a `.torrent` file on this host.
