@@ -56,6 +56,8 @@ pub struct Run {
     pub seeder_cpu_per_gb: f64,
     /// Processor time of the leecher, in seconds per GB.
     pub leecher_cpu_per_gb: f64,
+    /// The most memory that one of the processes used, in bytes.
+    pub memory: u64,
 }
 
 impl Run {
@@ -132,6 +134,9 @@ fn columns<'a>() -> Columns<Row<'a, Comparison>> {
         })
         .median(None, "leecher", Number(2), |run| run.leecher_cpu_per_gb)
         .median("cpu_per_gb", "all", Number(2), Run::cpu_per_gb)
+        .median("memory_mb", "memory MB", Number(0), |run| {
+            run.memory as f64 / 1e6
+        })
 }
 
 #[cfg(test)]

@@ -168,6 +168,7 @@ fn columns<'a>() -> Columns<Row<'a, Scale>> {
             run.per_gb(run.routers.iter().sum())
         })
         .spread("cpu_spread", |run| run.per_gb(run.sender + run.receiver))
+        .both("memory_mb", "memory MB", Number(0), memory)
         .both("ratio", "ratio", Number(2), ends_ratio)
         .both("ratio_all", "of all", Number(2), |row| {
             ratio(row, |cpu| cpu.all)
@@ -181,6 +182,12 @@ fn columns<'a>() -> Columns<Row<'a, Scale>> {
             Some(false) => "*",
             _ => "",
         })
+}
+
+/// The most memory of a process, in MB.
+fn memory(row: &Row<'_, Scale>) -> Option<f64> {
+    let most = row.series.runs.iter().filter_map(|run| run.memory).max();
+    most.map(|bytes| bytes as f64 / 1e6)
 }
 
 /// The case that another is compared with: the first at its place, of the same client.
@@ -237,6 +244,7 @@ mod tests {
             receiver: cpu / 2.0,
             routers: vec![1.0],
             paths: 1,
+            memory: None,
         });
         Series {
             case,

@@ -38,6 +38,8 @@ pub struct Carried {
     pub routers: Vec<f64>,
     /// Number of paths that have carried anything.
     pub paths: usize,
+    /// The most memory that one of the processes used, in bytes, where it was looked at.
+    pub memory: Option<u64>,
 }
 
 impl Carried {
@@ -114,6 +116,7 @@ impl TestBed {
             receiver: report.receiver_cpu_seconds,
             routers: meter.used(),
             paths: 1,
+            memory: None,
         })
     }
 
@@ -152,6 +155,7 @@ impl TestBed {
             receiver: received.cpu_seconds,
             routers: Vec::new(),
             paths: 1,
+            memory: None,
         })
     }
 
@@ -249,6 +253,7 @@ impl TestBed {
             receiver: used(&cpu["remote_total"])?,
             routers: Vec::new(),
             paths: 1,
+            memory: None,
         })
     }
 
@@ -283,6 +288,7 @@ impl TestBed {
             receiver: reports.iter().map(|report| report.cost.cpu_seconds).sum(),
             routers: routers.used(),
             paths: reports.iter().map(paths).max().unwrap_or(0),
+            memory: None,
         })
     }
 

@@ -13,6 +13,7 @@ use super::client::{Client, Transfer};
 use crate::content::Content;
 use crate::cpu;
 use crate::error::{During, ExperimentError};
+use crate::memory;
 use crate::scratch::Scratch;
 use crate::shape::Bed;
 
@@ -22,8 +23,10 @@ const SLOWEST: f64 = 12.5e6;
 /// Time in which a seeder that is ready uses no processor time.
 const REST: Duration = Duration::from_millis(300);
 
-/// Interval at which the end of the leecher is looked for.
+/// Interval at which the end of the leecher is looked for, and how many of these pass between two looks at
+/// its memory.
 const POLL: Duration = Duration::from_millis(1);
+const LOOKS: u32 = 20;
 
 /// This host, with the file and the folders of all transfers.
 #[derive(Debug)]
@@ -125,9 +128,11 @@ impl Host {
         let before = used(&processes)?;
         let begun = Instant::now();
         let mut leecher = self.start(client, "leecher".to_owned(), client.get(&transfer))?;
-        leecher.wait(patience).await?;
+        let leecher_memory = leecher.wait(patience).await?;
         let seconds = begun.elapsed().as_secs_f64();
         let after = used(&processes)?;
+        let seeders = processes.iter().map(|it| memory::peak(it.child.id()));
+        let most = seeders.chain([Some(leecher_memory)]).max();
         if !self.content.matches(&output.join(name))? {
             let differs = "the downloaded file differs from the seeded one";
             return Err(ExperimentError::Step(format!("{client}: {differs}")));
@@ -137,6 +142,7 @@ impl Host {
             gbit: gigabytes * 8.0 / seconds,
             seeder_cpu_per_gb: (after.0 - before.0) / gigabytes,
             leecher_cpu_per_gb: (after.1 - before.1) / gigabytes,
+            memory: most.flatten().unwrap_or_default(),
         })
     }
 
@@ -194,17 +200,23 @@ impl Process {
         }
     }
 
-    /// Waits until a leecher has ended with success.
-    async fn wait(&mut self, patience: Duration) -> Result<(), ExperimentError> {
+    /// Waits until a leecher has ended with success. Returns the most memory that it used, as it was seen a
+    /// moment before, in bytes.
+    async fn wait(&mut self, patience: Duration) -> Result<u64, ExperimentError> {
         let end = Instant::now() + patience;
-        loop {
+        let mut most = 0;
+        for look in 0.. {
+            if look % LOOKS == 0 {
+                most = memory::peak(self.child.id()).unwrap_or(most);
+            }
             match self.child.try_wait().during(&self.what)? {
-                Some(status) if status.success() => return Ok(()),
+                Some(status) if status.success() => break,
                 Some(status) => return Err(self.failed(&format!("ended with {status}"))),
                 None if Instant::now() > end => return Err(self.failed("is too slow")),
                 None => sleep(POLL).await,
             }
         }
+        Ok(most)
     }
 
     /// Processor time so far, in seconds.

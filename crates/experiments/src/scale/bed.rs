@@ -145,6 +145,7 @@ async fn senders(
         receiver: receiver.total(),
         routers: routers.used(),
         paths: 1,
+        memory: None,
     })
 }
 
@@ -190,6 +191,7 @@ async fn over_tcp(host: &Host, scale: &Scale, case: &Case) -> Result<Carried, Ex
         receiver: run.leecher_cpu_per_gb * gigabytes,
         routers: Vec::new(),
         paths: 1,
+        memory: Some(run.memory),
     })
 }
 
@@ -202,6 +204,7 @@ fn together(all: &[Carried], routers: Vec<f64>) -> Carried {
         receiver: all.iter().map(|one| one.receiver).sum(),
         routers,
         paths: 1,
+        memory: None,
     }
 }
 
@@ -222,6 +225,7 @@ mod tests {
             receiver: 2.0,
             routers: vec![9.0],
             paths: 1,
+            memory: None,
         };
         let both = together(&[one(1.0), one(2.0)], vec![0.5]);
         assert_eq!((both.bytes, both.seconds), (2_000_000_000, 2.0));

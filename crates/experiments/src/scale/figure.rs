@@ -150,6 +150,7 @@ mod tests {
             receiver: cost,
             routers: vec![cost],
             paths: 1,
+            memory: None,
         }
     }
 }

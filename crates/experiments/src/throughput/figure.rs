@@ -146,6 +146,7 @@ mod tests {
             receiver: 1.0,
             routers: vec![0.5],
             paths: 1,
+            memory: None,
         };
         let row = |case| Series {
             case,

@@ -56,6 +56,7 @@ mod tests {
             receiver: 1.0,
             routers,
             paths: 2,
+            memory: None,
         };
         let runs = [
             run(1.0, vec![0.1, 0.2]),

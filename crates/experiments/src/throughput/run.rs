@@ -206,6 +206,7 @@ mod tests {
             receiver: 1.0,
             routers: vec![0.1],
             paths: 2,
+            memory: None,
         };
         let matrix = Matrix {
             program: PathBuf::new(),
