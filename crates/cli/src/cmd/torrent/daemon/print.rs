@@ -78,6 +78,9 @@ pub fn detail(detail: &Detail) {
         plain(&torrent.folder),
         share(torrent)
     );
+    if let Some(folder) = &torrent.destination {
+        outln!("moved to {} once it is complete", plain(folder));
+    }
     for reason in torrent.error.iter().chain(&torrent.hint) {
         outln!("{}", plain(reason));
     }
