@@ -173,20 +173,22 @@ pub struct LimitArgs {
     /// Within the limit of all torrents; as 10mbit.
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     limit_up: Option<RateArg>,
-    /// Connect to at most this many peers; none for no limit, default for that of the daemon
+    /// Connect to at most this many peers, none or default
+    ///
+    /// None is for no limit, default for that of the daemon.
     #[arg(long, value_name = "N", value_parser = peer_limit)]
     max_peers: Option<Limit>,
     /// Have it in this bandwidth group, whose limits hold for its torrents together, or in none
     #[arg(long, value_name = "GROUP")]
     in_group: Option<String>,
-    /// Let neither the limits of its group nor those of all torrents hold for it
+    /// Let no limit of its group or of all torrents hold
     #[arg(long, conflicts_with = "not_exempt")]
     exempt: bool,
     /// Let these limits hold for it, too
     #[arg(long)]
     not_exempt: bool,
-    /// Give it more or less of these limits than others get that want as much
-    #[arg(long, value_parser = priority::<BandwidthPriority>())]
+    /// Give it more or less of these limits than others get
+    #[arg(long, value_name = "LEVEL", value_parser = priority::<BandwidthPriority>())]
     priority: Option<BandwidthPriority>,
     #[command(flatten)]
     remote: RemoteArgs,

@@ -29,7 +29,7 @@ pub struct FilesArgs {
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     skip: Vec<Files>,
     /// Give the files of --want this priority
-    #[arg(long, value_parser = super::priority::<FilePriority>(), requires = "want")]
+    #[arg(long, value_name = "LEVEL", value_parser = super::priority::<FilePriority>(), requires = "want")]
     priority: Option<FilePriority>,
     /// Fetch the content from its beginning to its end
     #[arg(long, conflicts_with = "rarest_first")]
