@@ -29,7 +29,7 @@ use super::address::{Listen, listen, tcp};
 use super::find::{self, Dht, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
 use super::storage::StorageArgs;
-use super::{headings, process};
+use super::{files, headings, process};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln, plain};
 
@@ -126,6 +126,13 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let state = config::state(args.state.as_deref(), &config)?;
+    for (flag, folder) in [
+        ("--state", Some(&state)),
+        ("--download-dir", args.download_dir.as_ref()),
+        ("--watch-dir", args.automation.watch.as_ref()),
+    ] {
+        folder.map_or(Ok(()), |it| files::check_output_folder(flag, it))?;
+    }
     let options = Options {
         listen: args.listen,
         config,

@@ -47,17 +47,21 @@ pub fn check_as_folder(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a folder that `-o` names exists, or may be created.
+/// Checks that a folder that this flag names exists, or may be created.
 ///
 /// # Errors
 /// Wrong use, if something else is there, or a symbolic link to nothing.
-pub fn check_output_folder(path: &Path) -> Result<(), Failure> {
-    let wrong = |why: String| Err(Failure::usage(format!("-o {}: {why}", path.display())));
+pub fn check_output_folder(flag: &str, path: &Path) -> Result<(), Failure> {
+    let wrong = |why: String| Err(Failure::usage(format!("{flag} {}: {why}", path.display())));
     // With a slash at its end, a path names what a link leads to.
     let plain: PathBuf = path.components().collect();
     match (std::fs::metadata(path), std::fs::read_link(plain)) {
         (Ok(found), _) if !found.is_dir() => {
-            wrong("is a file: name a folder, the torrent names the files in it".to_owned())
+            let hint = match flag {
+                "-o" => ", the torrent names the files in it",
+                _ => "",
+            };
+            wrong(format!("is a file: name a folder{hint}"))
         }
         (Err(error), Ok(target)) if error.kind() == ErrorKind::NotFound => wrong(format!(
             "is a symbolic link to {}, which does not exist: create that, or name another folder",
@@ -69,6 +73,9 @@ pub fn check_output_folder(path: &Path) -> Result<(), Failure> {
 
 /// Wrong use: the named file or folder cannot be read.
 fn unreadable(path: &Path, error: &Error) -> Failure {
+    if path.as_os_str().is_empty() {
+        return Failure::usage("the name of a file or folder is empty: name one");
+    }
     let path = path.display();
     Failure::usage(match error.kind() {
         ErrorKind::NotFound => format!("{path}: no such file or folder"),

@@ -227,7 +227,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     }
     let select = args.paths.select.read()?;
     let policy = policy::read(&args.paths.policy)?;
-    files::check_output_folder(&args.output)?;
+    files::check_output_folder("-o", &args.output)?;
     process::runtime()?.block_on(async {
         let mut peers = args.peers.peer.clone();
         if let Known::Link(magnet) = known {

@@ -32,6 +32,23 @@ fn the_configuration_of_the_former_service_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_file_in_place_of_a_folder_is_named_before_anything_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, state) = (path("file"), path("state"));
+    fs::write(&file, b"").unwrap();
+    let at = ["--listen", "127.0.0.1:0", "--tcp", "none"];
+    for flag in ["--state", "--download-dir", "--watch-dir"] {
+        let mut args = vec!["daemon", flag, &file];
+        if flag != "--state" {
+            args.extend(["--state", &state]);
+        }
+        args.extend(at);
+        wrong(&args, &[flag, &file, "is a file: name a folder"]);
+    }
+}
+
+#[test]
 fn flags_about_torrents_in_the_configuration_are_judged_as_flags() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("daemon.toml");

@@ -263,6 +263,9 @@ fn local_inputs_are_checked_before_the_network() {
         2,
         &["nofile", "no such file"],
     );
+    for args in [&["get", "", "--find", "dht"][..], &["torrent", "add", ""]] {
+        refused(&hawser(args), 2, &["the name of a file", "is empty"]);
+    }
 }
 
 #[test]
