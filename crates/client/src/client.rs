@@ -23,7 +23,7 @@ use crate::metainfo::Metainfos;
 use crate::network::NetworkSettings;
 use crate::owner::{AddFailure, Addition, Owner, Request};
 use crate::port_mapping::PortMapping;
-use crate::record::{Announcement, Dates, Origin, Record, Totals, cut_name};
+use crate::record::{Announcement, Dates, Origin, Pending, Record, Totals, cut_name};
 use crate::renames::{self, Rename};
 use crate::settings::Settings;
 use crate::state::StateFolder;
@@ -213,7 +213,23 @@ impl Client {
         self.changes.clone()
     }
 
-    /// Adds a torrent. It is on disk when this returns. One that is there is left as it is.
+    /// Waits until a torrent is not being removed.
+    async fn until_removed(&self, info_hash: InfoHash) -> Result<(), ClientError> {
+        let mut changes = self.changes();
+        loop {
+            changes.borrow_and_update();
+            match self.view(info_hash).await {
+                Ok(view) if matches!(view.record.pending, Some(Pending::Remove { .. })) => {}
+                Ok(_) | Err(ClientError::Refused(CommandError::Unknown(_))) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let changed = changes.changed().await;
+            changed.map_err(|_| ClientError::Stopping)?;
+        }
+    }
+
+    /// Adds a torrent. It is on disk when this returns. One that is there is left as it is; one that is being
+    /// removed is added when it is gone.
     ///
     /// # Errors
     /// [`ClientError`]; nothing is added, unless it is [`ClientError::NotSaved`].
@@ -235,6 +251,7 @@ impl Client {
         let read = read.await;
         let addition = read.map_err(|error| ClientError::Invalid(error.to_string()))??;
         let info_hash = addition.record.info_hash;
+        self.until_removed(info_hash).await?;
         // One that was removed may be added again with other trackers.
         self.metainfos().remove(info_hash);
         let (reply, replied) = oneshot::channel();

@@ -82,3 +82,17 @@ async fn a_torrent_that_is_removed_is_shown_no_more() {
     assert_eq!(stats["torrentCount"], 0);
     assert_eq!(stats["cumulative-stats"]["sessionCount"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_torrent_is_added_again_while_it_is_being_removed() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    // It runs, so that its removal takes a while.
+    for number in 1..20 {
+        let hash = rpc.add(&folder).await;
+        assert_eq!(rpc.fields(&["id"]).await["id"], number);
+        rpc.works("torrent-start", json!({})).await;
+        rpc.wait(&hash, |view| view.status == Status::Seeding).await;
+        rpc.works("torrent-remove", json!({"ids": [hash]})).await;
+    }
+}
