@@ -17,6 +17,7 @@ const ASSETS: &[PageFile] = hawser_http::page_files! {
     "controls.js": JS,
     "detail.js": JS,
     "dialogs.js": JS,
+    "each.js": JS,
     "files.js": JS,
     "groups.js": JS,
     "limits.js": JS,

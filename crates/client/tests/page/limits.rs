@@ -56,3 +56,51 @@ async fn a_torrent_has_limits_of_seeding_and_peers_and_is_put_into_a_group() {
     );
     running.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_torrents_get_limits_together_and_rates_are_set_exactly() {
+    let running = Running::start(daemon::stopped(6)).await;
+    let Some(mut browser) = browse(&running).await else {
+        return;
+    };
+    let steps = tokio::task::spawn_blocking(move || {
+        browser.until("document.querySelectorAll('.rows-body [role=row]').length === 6");
+        let limits = button("Limits …");
+        assert_eq!(browser.evaluate(&format!("{limits}.disabled")), true);
+        browser.evaluate("document.querySelector('[role=grid]').focus()");
+        let select = json!({ "type": "rawKeyDown", "key": "a", "code": "KeyA", "windowsVirtualKeyCode": 65, "modifiers": 2 });
+        browser.call("Input.dispatchKeyEvent", select);
+        browser.until("document.querySelectorAll('[aria-selected=true]').length === 6");
+        click(&mut browser, "Limits …");
+        browser.until(
+            "document.querySelector('dialog[open] h2').textContent === 'Limits of 6 torrents'",
+        );
+        examine(&mut browser, "the limits of several");
+        browser
+            .evaluate("document.querySelector('[aria-label=\"Exact … (Received)\"]').click()");
+        browser.until("document.querySelectorAll('dialog[open]').length === 2");
+        browser.type_text("12.5");
+        browser.press("Enter", 13, 1);
+        browser.until_said("Received: 12.5 Mbit/s");
+        browser.until("document.querySelectorAll('dialog[open]').length === 1");
+        browser.until("document.querySelector('dialog output').textContent === '12.5 Mbit/s'");
+        choose(&mut browser, &labelled("Seed up to a ratio"), "own");
+        browser.until_said("Seed up to a ratio: 2 × its size");
+        browser.screen(390, 800, "light");
+        assert_eq!(browser.evaluate(FITS), true);
+        assert_eq!(
+            browser.evaluate("(() => { const box = document.querySelector('dialog'); return box.scrollWidth <= box.clientWidth; })()"),
+            true
+        );
+        click(&mut browser, "Close");
+        browser.until("!document.querySelector('dialog')");
+        assert_eq!(browser.problems, Vec::<String>::new());
+    });
+    steps.await.unwrap();
+    for view in running.client.views().await.unwrap() {
+        let settings = &view.record.settings;
+        assert_eq!(settings.rates.download.in_force(), Some(12_500_000));
+        assert_eq!(settings.seeding.ratio, hawser_client::Choice::Own(2.0));
+    }
+    running.end().await;
+}

@@ -2,13 +2,12 @@
 
 import { api } from "./api.js";
 import { field, h, say } from "./dom.js";
+import { each } from "./each.js";
+import { limitsDialog } from "./limits.js";
 import { menu } from "./menu.js";
 import { moveInQueue } from "./queue.js";
 import { refresh, store } from "./store.js";
 import { isActive } from "./words.js";
-
-// Requests that are under way at once: a browser has few connections to one server.
-const AT_ONCE = 4;
 
 function named(hashes) {
   const name = store.torrents.get(hashes[0])?.name ?? "It";
@@ -16,25 +15,12 @@ function named(hashes) {
 }
 
 // Does the same with each torrent, and says what came of it.
-async function each(hashes, ask, done) {
-  const failed = [];
-  const waiting = [...hashes];
-  const work = async () => {
-    for (let hash = waiting.shift(); hash; hash = waiting.shift()) {
-      try {
-        await ask(hash);
-      } catch (problem) {
-        failed.push(problem.message);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  if (failed.length) say(hashes.length === 1 ? failed[0] : `${failed.length} of ${hashes.length} failed: ${failed[0]}`);
-  else say(`${named(hashes)}: ${done}`);
+async function all(hashes, ask, done) {
+  say(await each(hashes, ask) || `${named(hashes)}: ${done}`);
   refresh();
 }
 
-const act = (hashes, action, done) => each(hashes, (hash) => api("POST", `torrents/${hash}/${action}`), done);
+const act = (hashes, action, done) => all(hashes, (hash) => api("POST", `torrents/${hash}/${action}`), done);
 
 export function removeDialog(hashes) {
   const content = h("input", { type: "checkbox" });
@@ -48,7 +34,7 @@ export function removeDialog(hashes) {
     node.remove();
     opener?.focus?.();
     if (node.returnValue !== "yes") return;
-    each(hashes, (hash) => api("DELETE", `torrents/${hash}?content=${content.checked}`), "removed");
+    all(hashes, (hash) => api("DELETE", `torrents/${hash}?content=${content.checked}`), "removed");
   });
   document.body.append(node);
   node.showModal();
@@ -64,7 +50,7 @@ export function moveDialog(hashes) {
   node.addEventListener("close", () => {
     node.remove();
     if (node.returnValue !== "yes") return;
-    each(hashes, (hash) => api("PATCH", `torrents/${hash}`, { folder: folder.value }), "is being moved");
+    all(hashes, (hash) => api("PATCH", `torrents/${hash}`, { folder: folder.value }), "is being moved");
   });
   document.body.append(node);
   node.showModal();
@@ -80,8 +66,8 @@ export function labelsDialog(hashes) {
   node.addEventListener("close", () => {
     node.remove();
     if (node.returnValue !== "yes") return;
-    const all = labels.value.split(",").map((one) => one.trim()).filter(Boolean);
-    each(hashes, (hash) => api("PATCH", `torrents/${hash}`, { labels: all }), all.length ? `labels ${all.join(", ")}` : "no labels");
+    const names = labels.value.split(",").map((one) => one.trim()).filter(Boolean);
+    all(hashes, (hash) => api("PATCH", `torrents/${hash}`, { labels: names }), names.length ? `labels ${names.join(", ")}` : "no labels");
   });
   document.body.append(node);
   node.showModal();
@@ -103,6 +89,7 @@ export function buttons(hashes) {
       ["Down", () => moveInQueue(hashes, "down")],
       ["To the end", () => moveInQueue(hashes, "bottom")],
     ], { disabled: none }),
+    button("Limits …", () => limitsDialog(hashes)),
     button("Labels …", () => labelsDialog(hashes)),
     button("Move …", () => moveDialog(hashes)),
     button("Remove …", () => removeDialog(hashes), "danger"),

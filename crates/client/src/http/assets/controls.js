@@ -1,6 +1,7 @@
 // Fields whose values are saved as soon as they are changed: what is refused is said below them, and not shown as
 // if it held. `set` sends a change, and `show` shows what holds, unless it is being changed.
 
+import { submitDialog } from "./dialogs.js";
 import { field, h, id, say } from "./dom.js";
 import { exactRate } from "./format.js";
 
@@ -72,6 +73,19 @@ function rateSlider(name, { endless, word }, set) {
     range.value = stepOf(bits);
     draw(bits);
   };
+  const exact = () => {
+    const number = h("input", { type: "number", min: 0, step: "any", placeholder: "no limit", required: !endless });
+    number.value = typeof shown === "number" ? shown / 1e6 : "";
+    submitDialog(word, [field("At most", number, { unit: "Mbit/s", hint: endless ? "No limit when empty." : null })], {
+      name: "Set",
+      async submit() {
+        const bits = number.value === "" ? null : Math.round(Number(number.value) * 1e6);
+        await set({ [name]: bits ?? "unlimited" });
+        show(bits ?? "unlimited");
+        return `${word}: ${rateText(bits)}`;
+      },
+    });
+  };
   range.addEventListener("input", () => { moved = true; draw(rateAt(Number(range.value))); });
   range.addEventListener("change", async () => {
     const bits = rateAt(Number(range.value));
@@ -80,7 +94,8 @@ function rateSlider(name, { endless, word }, set) {
     if (!is) show(shown);
   });
   return {
-    node: h("div", { class: "limit-slider" }, h("div", { class: "limit-now" }, h("span", { class: "label", id: label }, word), output), range, saves.error),
+    node: h("div", { class: "limit-slider" }, h("div", { class: "limit-now" }, h("span", { class: "label", id: label }, word),
+      h("span", { class: "row" }, output, h("button", { type: "button", class: "plain", "aria-label": `Exact … (${word})`, onclick: exact }, "Exact …"))), range, saves.error),
     show,
   };
 }

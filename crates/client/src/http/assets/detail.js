@@ -44,7 +44,7 @@ function overview(hash) {
   const graph = ratesGraph();
   const map = pieceMap();
   const all = facts();
-  const limits = torrentLimits(hash);
+  const limits = torrentLimits([hash]);
   const stops = [
     poll(async () => graph.show(await api("GET", `torrents/${hash}/rates`))),
     poll(async () => map.show(await api("GET", `torrents/${hash}/pieces`)), 2000),

@@ -4,8 +4,9 @@ import { api } from "./api.js";
 import { numberLimit, ratePair, saver, select, toggle } from "./controls.js";
 import { submitDialog } from "./dialogs.js";
 import { dialog, field, h, say } from "./dom.js";
+import { each } from "./each.js";
 import { exactRate } from "./format.js";
-import { put, store } from "./store.js";
+import { listen, put, refresh, store } from "./store.js";
 
 const AS_ALL = "As for all torrents";
 const OTHER = [
@@ -24,7 +25,7 @@ function groupField(set) {
   const create = () => {
     const name = h("input", { required: true, spellcheck: "false" });
     submitDialog("New group", [field("Name", name, { hint: "Its limits are set in Settings." })], {
-      name: "Put the torrent into it",
+      name: "Put into it",
       async submit() {
         await set({ group: name.value.trim() });
         store.about = await api("GET", "daemon");
@@ -55,8 +56,17 @@ function groupField(set) {
   };
 }
 
-export function torrentLimits(hash) {
-  const set = async (change) => put(await api("PATCH", `torrents/${hash}`, change));
+// Limits that each of these torrents gets.
+export function torrentLimits(hashes) {
+  const set = async (change) => {
+    const failed = await each(hashes, async (hash) => {
+      const torrent = await api("PATCH", `torrents/${hash}`, change);
+      // Of many all are shown at once.
+      if (hashes.length === 1) put(torrent);
+    });
+    if (hashes.length > 1) refresh();
+    if (failed) throw new Error(failed);
+  };
   const both = ratePair(set);
   const other = OTHER.map((limit) => [limit.name, numberLimit(limit, set)]);
   const group = groupField(set);
@@ -75,6 +85,21 @@ export function torrentLimits(hash) {
       exempt.show(limits.exempt);
     },
   };
+}
+
+export function limitsDialog(hashes) {
+  const [first] = hashes.map((hash) => store.torrents.get(hash)).filter(Boolean);
+  if (!first) return;
+  const limits = torrentLimits(hashes);
+  const title = hashes.length === 1 ? `Limits of ${first.name}` : `Limits of ${hashes.length} torrents`;
+  const several = hashes.length > 1 ? h("p", { class: "small muted" }, `Each of them gets what is changed here. Those of ${first.name} are shown.`) : null;
+  const node = dialog(title, several ?? "", limits.node, h("div", { class: "row" }, h("button", { value: "close", formnovalidate: true }, "Close")));
+  const show = () => {
+    const torrent = store.torrents.get(first.info_hash);
+    if (torrent) limits.show(torrent);
+  };
+  node.addEventListener("close", listen(show));
+  show();
 }
 
 // A switch for the limits that hold in place of the others at times.
@@ -98,7 +123,7 @@ export async function allLimits() {
   const more = h("a", { href: "#/settings" }, "All settings");
   const node = dialog("Limits of all torrents",
     h("p", { class: "small muted" }, "How fast all torrents together send and receive. Each may have limits of its own."),
-    both.node, other.node, h("p", {}, more), h("div", { class: "row" }, h("button", { value: "close" }, "Close")));
+    both.node, other.node, h("p", {}, more), h("div", { class: "row" }, h("button", { value: "close", formnovalidate: true }, "Close")));
   more.addEventListener("click", () => node.close());
   try {
     store.about = await api("GET", "daemon");
