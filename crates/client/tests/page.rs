@@ -385,11 +385,25 @@ async fn every_view_fits_phones_in_light_and_dark() {
         return;
     };
     let steps = tokio::task::spawn_blocking(move || {
-        // Paths need a network of several ASes: what the page makes of them does not.
+        // Paths need a network of several ASes: what the page makes of them does not. Their rates change, and
+        // the clock that they are drawn by runs fast.
         browser.evaluate(&format!(
-            "(() => {{ const real = window.fetch; window.fetch = (path, options) => String(path).endsWith('/peers')
-                ? Promise.resolve(new Response({PEERS:?})) : String(path).endsWith('/transfers')
-                ? Promise.resolve(new Response({TRANSFERS:?})) : real(path, options); }})()"
+            "(() => {{
+                const real = window.fetch;
+                let turn = 0;
+                performance.now = () => 4000 * turn;
+                const peers = () => {{
+                    turn += 1;
+                    const all = JSON.parse({PEERS:?});
+                    const [first] = all.peers;
+                    first.paths.forEach((path, at) => {{ path.download_rate *= 0.7 + 0.3 * Math.sin(turn / (2 + at)); }});
+                    first.download_rate = first.paths.reduce((sum, path) => sum + path.download_rate, 0);
+                    return JSON.stringify(all);
+                }};
+                window.fetch = (path, options) => String(path).endsWith('/peers')
+                    ? Promise.resolve(new Response(peers())) : String(path).endsWith('/transfers')
+                    ? Promise.resolve(new Response({TRANSFERS:?})) : real(path, options);
+            }})()"
         ));
         let hash = daemon::hash(3);
         for (name, width, height, colours) in [
@@ -403,10 +417,11 @@ async fn every_view_fits_phones_in_light_and_dark() {
                 ("", "document.querySelector('.rows-body [role=row]')"),
                 ("overview", "document.querySelector('.graph path')"),
                 ("files", "document.querySelector('.files')"),
-                // Of the peer and of both paths to it, once they were asked for twice.
+                // Of the peer and of both paths to it, once they were asked for some times.
                 (
                     "peers",
-                    "document.querySelectorAll('.hops').length === 2 && document.querySelectorAll('.trend').length === 3",
+                    "document.querySelectorAll('.hops').length === 2 && document.querySelectorAll('.trend').length === 3
+                        && document.querySelector('.trend .down').getAttribute('d').split('L').length > 6",
                 ),
                 ("trackers", "document.querySelector('.table')"),
                 ("settings", "document.querySelector('[type=time]').value"),

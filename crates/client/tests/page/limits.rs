@@ -76,8 +76,7 @@ async fn several_torrents_get_limits_together_and_rates_are_set_exactly() {
             "document.querySelector('dialog[open] h2').textContent === 'Limits of 6 torrents'",
         );
         examine(&mut browser, "the limits of several");
-        browser
-            .evaluate("document.querySelector('[aria-label=\"Exact … (Received)\"]').click()");
+        browser.evaluate("document.querySelector('[aria-label=\"Exact … (Received)\"]').click()");
         browser.until("document.querySelectorAll('dialog[open]').length === 2");
         browser.type_text("12.5");
         browser.press("Enter", 13, 1);
