@@ -211,12 +211,16 @@ fn torrents_are_commanded_from_the_command_line() {
             "1gbit",
             "--limit-up",
             "none",
+            "--priority",
+            "high",
         ],
     );
     assert_eq!(
         limited["limits"],
         serde_json::json!({"ratio": 2.0, "seconds": "unlimited", "idle_seconds": 7200.0,
-            "download_rate": 1_000_000_000, "upload_rate": "unlimited", "group": null, "exempt": false, "max_peers": "default"})
+            "download_rate": 1_000_000_000,
+            "upload_rate": "unlimited", "group": null, "exempt": false, "priority": "high",
+            "max_peers": "default"})
     );
     drop(seeder);
 
