@@ -43,6 +43,12 @@ async fn a_torrent_has_limits_of_seeding_and_peers_and_is_put_into_a_group() {
             labelled("Neither the limits of its group nor those of all torrents hold for it")
         ));
         browser.until_said("Only its own limits hold");
+        choose(
+            &mut browser,
+            &labelled("Share of rates that are limited"),
+            "high",
+        );
+        browser.until_said("Share of rates: more than others");
         examine(&mut browser, "the limits of a torrent");
         assert_eq!(browser.problems, Vec::<String>::new());
     });
@@ -50,6 +56,7 @@ async fn a_torrent_has_limits_of_seeding_and_peers_and_is_put_into_a_group() {
     let views = running.client.views().await.unwrap();
     let settings = &views[1].record.settings;
     assert_eq!(settings.seeding.idle, hawser_client::Choice::Own(1800));
+    assert_eq!(format!("{:?}", settings.priority), "High");
     assert_eq!(
         (settings.max_peers, &*settings.group, settings.is_exempt),
         (Some(50), "<i>slow", true)

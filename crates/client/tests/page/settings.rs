@@ -77,6 +77,11 @@ async fn settings_of_all_torrents_hold_at_once_and_refusals_are_explained() {
         ));
         write(&mut browser, &other);
         browser.until_said(&format!("Folder for downloads: {other}"));
+        let unfinished = labelled("Folder for unfinished content");
+        browser.evaluate(&format!(
+            "(() => {{ const one = {unfinished}; one.value = '/unfinished'; one.dispatchEvent(new Event('change')); }})()"
+        ));
+        browser.until_said("Folder for unfinished content: /unfinished");
         browser.until("document.querySelector('.facts').textContent.includes('--tcp')");
         examine(&mut browser, "the settings");
         browser.screen(390, 800, "dark");
@@ -88,6 +93,10 @@ async fn settings_of_all_torrents_hold_at_once_and_refusals_are_explained() {
     let all = running.client.bounds().await.unwrap().all;
     assert_eq!(all.queue.downloads.in_force(), Some(2));
     assert_eq!(all.download_dir, Some(folder.into()));
+    assert_eq!(
+        all.incomplete.folder.as_deref(),
+        Some("/unfinished".as_ref())
+    );
     let schedule = all.alternative.schedule;
     // The bit of Sunday is the lowest one.
     assert_eq!(

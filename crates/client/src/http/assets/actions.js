@@ -45,7 +45,7 @@ export function moveDialog(hashes) {
   const node = h("dialog", { "aria-label": "Move" },
     h("form", { method: "dialog" },
       h("h2", {}, "Move"),
-      field("Folder", folder, { hint: "A whole path on the host of the daemon, on the same file system." }),
+      field("Folder", folder, { hint: "A whole path on the host of the daemon." }),
       h("div", { class: "row" }, h("button", { class: "primary", value: "yes" }, "Move"), h("button", { value: "no", formnovalidate: true }, "Cancel"))));
   node.addEventListener("close", () => {
     node.remove();

@@ -31,7 +31,7 @@ function facts() {
         ["Received", bytes(traffic.downloaded_bytes)], ["Sent", bytes(traffic.uploaded_bytes)],
         ["Ratio", traffic.ratio.toFixed(2)], ["Seeded for", duration(traffic.seeded_seconds)],
         ["Queue", `place ${count(torrent.position + 1)} of ${count(store.torrents.size)}`],
-        ["Folder", torrent.folder], ["Added", dateTime(torrent.added * 1000)],
+        ["Folder", torrent.destination ? `${torrent.folder} until it is complete, then ${torrent.destination}` : torrent.folder], ["Added", dateTime(torrent.added * 1000)],
         ["Complete", torrent.completed === null ? "no" : dateTime(torrent.completed * 1000)],
         ["Labels", torrent.labels.join(", ") || "none"], ["Info-hash", torrent.info_hash],
       ];

@@ -1,7 +1,7 @@
 // Limits of one torrent, and the rates of all together.
 
 import { api } from "./api.js";
-import { numberLimit, ratePair, saver, select, toggle } from "./controls.js";
+import { numberLimit, ratePair, saver, select, toggle, valueField } from "./controls.js";
 import { submitDialog } from "./dialogs.js";
 import { dialog, field, h, say } from "./dom.js";
 import { each } from "./each.js";
@@ -15,6 +15,8 @@ const OTHER = [
   { name: "idle_seconds", label: "Seed until nothing was sent for", unit: "minutes", factor: 60, usual: 30, all: AS_ALL },
   { name: "max_peers", label: "Peers at most", unit: "peers", step: 1, usual: 50, all: AS_ALL },
 ];
+
+const PRIORITIES = [["low", "Less than others"], ["normal", "As others"], ["high", "More than others"]];
 
 // The bandwidth group of a torrent, which may be made here.
 function groupField(set) {
@@ -70,6 +72,10 @@ export function torrentLimits(hashes) {
   const both = ratePair(set);
   const other = OTHER.map((limit) => [limit.name, numberLimit(limit, set)]);
   const group = groupField(set);
+  const priority = valueField({
+    label: "Share of rates that are limited", input: select(PRIORITIES), hint: "Each step is four times as much.",
+    of: (text) => ({ priority: text }), said: (text) => `Share of rates: ${text.toLowerCase()}`,
+  }, set);
   const exempt = toggle({
     label: "Neither the limits of its group nor those of all torrents hold for it",
     on: "Only its own limits hold", off: "The limits of its group and of all torrents hold, too", of: (is) => ({ exempt: is }),
@@ -77,11 +83,12 @@ export function torrentLimits(hashes) {
   // Groups may have been made since.
   api("GET", "daemon").then((about) => { store.about = about; }, () => {});
   return {
-    node: h("div", { class: "main-part" }, both.node, h("div", { class: "pair" }, other.map(([, one]) => one.node), group.node), exempt.node),
+    node: h("div", { class: "main-part" }, both.node, h("div", { class: "pair" }, other.map(([, one]) => one.node), group.node, priority.node), exempt.node),
     show({ limits }) {
       both.show(limits);
       other.forEach(([name, one]) => one.show(limits[name]));
       group.show(limits.group);
+      priority.show(limits.priority);
       exempt.show(limits.exempt);
     },
   };

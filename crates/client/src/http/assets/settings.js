@@ -121,7 +121,15 @@ function folder(set) {
     label: "Folder for downloads", input: h("input", { required: true, spellcheck: "false" }), hint: "A whole path on the host of the daemon, for torrents that are added from now on.",
     of: (text) => ({ download_dir: text.trim() }), said: (text) => `Folder for downloads: ${text}`,
   }, set);
-  return { node: card("Folder", "", one.node), show(about) { one.show(about.download_dir); } };
+  const unfinished = valueField({
+    label: "Folder for unfinished content", input: h("input", { spellcheck: "false", placeholder: "where it stays" }),
+    hint: "Content is moved from there once it is complete. None when empty.",
+    of: (text) => ({ incomplete_dir: text.trim() }), said: (text) => `Folder for unfinished content: ${text || "none"}`,
+  }, set);
+  return {
+    node: card("Folders", "", h("div", { class: "pair" }, one.node, unfinished.node)),
+    show(about) { one.show(about.download_dir); unfinished.show(about.incomplete_dir ?? ""); },
+  };
 }
 
 function mapping(port) {
