@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use hawser_store::{Folder, StoreError};
 use hawser_torrent::{Metainfo, part_file, part_name};
 
-pub(crate) use self::moving::{MoveError, relocate};
+pub(crate) use self::copying::MoveError;
+pub(crate) use self::moving::relocate;
 use crate::renames::Rename;
 
 /// Whether a folder has content of a torrent, complete or not.

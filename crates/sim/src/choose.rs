@@ -12,8 +12,8 @@ use hawser_path::{Decision, Fingerprint, Verdict};
 pub(crate) use self::downloader::Downloaders;
 pub(crate) use self::uploader::Uploaders;
 use crate::book::PairPaths;
-use crate::flow::{FlowKey, Flows};
-use crate::host::HostId;
+use crate::flow::Flows;
+use crate::names::{FlowKey, HostId};
 
 /// An uploader and a leecher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,16 +6,9 @@ use std::time::Duration;
 use hawser_manager::Carried;
 
 use crate::book::Book;
-use crate::host::{Host, HostId};
+use crate::host::Host;
+use crate::names::FlowKey;
 use crate::pieces::Fetch;
-
-/// A path-level peer: uploader, leecher, and which of the paths between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FlowKey {
-    pub from: HostId,
-    pub to: HostId,
-    pub path: usize,
-}
 
 /// A path-level peer that was used at least once.
 #[derive(Debug)]

@@ -7,12 +7,10 @@ use fastrand::Rng;
 use hawser_choker::{Choker, Goal};
 use hawser_topology::{IsdAsn, LinkKind, Network};
 
+use crate::names::HostId;
 use crate::options::{Options, SimulateError};
 use crate::pieces::Pieces;
 use crate::random::generator;
-
-/// A host's number in the swarm; seeders have the lowest.
-pub(crate) type HostId = u32;
 
 /// A host.
 #[derive(Debug)]

@@ -26,6 +26,7 @@ mod fair;
 mod flow;
 mod generate;
 mod host;
+mod names;
 mod options;
 mod outcome;
 mod pieces;

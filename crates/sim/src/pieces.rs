@@ -5,8 +5,7 @@ use std::time::Instant;
 use hawser_picker::{Arrival, ConnId, Picker, Placed};
 use hawser_wire::{BLOCK, Bitfield, Request};
 
-use crate::flow::FlowKey;
-use crate::host::HostId;
+use crate::names::{FlowKey, HostId};
 use crate::random::mix;
 
 /// Number of pieces, unless they would be smaller than a block.

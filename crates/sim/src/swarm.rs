@@ -13,7 +13,8 @@ use self::served::Served;
 use crate::book::Book;
 use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
 use crate::flow::{Flow, Flows};
-use crate::host::{self, Host, HostId};
+use crate::host::{self, Host};
+use crate::names::HostId;
 use crate::options::{Options, STEP, SimulateError};
 use crate::random::generator;
 

@@ -9,10 +9,23 @@ use hawser_store::Folder;
 use rustix::fs::{SeekFrom, XattrFlags, fsetxattr};
 use rustix::io::Errno;
 
-use super::moving::MoveError;
-
 /// Most bytes that are copied between looks at whether the program ends.
 const CHUNK: usize = 1 << 20;
+
+/// Why content was not moved.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum MoveError {
+    /// For this reason, with the remedy.
+    Failed(String),
+    /// The program ends. Another call continues it.
+    Interrupted,
+}
+
+impl From<String> for MoveError {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
 
 /// Copies a file, link or folder with all that is in it, with modes, dates and attributes, so that it is on disk when this
 /// returns. Files that were copied before and are the same since, by size and date, are not copied again.

@@ -17,23 +17,8 @@ use hawser_torrent::{Metainfo, part_file, part_name};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::copying::copy;
+use super::copying::{MoveError, copy};
 use super::top;
-
-/// Why content was not moved.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum MoveError {
-    /// For this reason, with the remedy.
-    Failed(String),
-    /// The program ends. Another call continues it.
-    Interrupted,
-}
-
-impl From<String> for MoveError {
-    fn from(reason: String) -> Self {
-        Self::Failed(reason)
-    }
-}
 
 /// Gives a file or folder another name, unless something has it.
 type Rename = fn(&Path, &Path) -> Result<(), Errno>;

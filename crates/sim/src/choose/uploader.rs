@@ -9,8 +9,8 @@ use hawser_path::{Decision, Path, Reason};
 
 use super::{Chooser, Now, Orders, Pair};
 use crate::book::PairPaths;
-use crate::flow::{FlowKey, Flows};
-use crate::host::HostId;
+use crate::flow::Flows;
+use crate::names::{FlowKey, HostId};
 use crate::options::Options;
 
 /// Every host that uploads.

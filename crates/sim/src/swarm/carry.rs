@@ -8,8 +8,8 @@ use hawser_picker::{ConnId, Placed};
 use super::{Load, Swarm};
 use crate::choose::{Now, Pair};
 use crate::fair::max_min;
-use crate::flow::{Flow, FlowKey, Flows};
-use crate::host::HostId;
+use crate::flow::{Flow, Flows};
+use crate::names::{FlowKey, HostId};
 use crate::options::STEP;
 use crate::pieces;
 

@@ -6,7 +6,8 @@ use hawser_choker::{Action, Counters};
 
 use super::Swarm;
 use crate::choose::{Now, Pair};
-use crate::host::{Host, HostId};
+use crate::host::Host;
+use crate::names::HostId;
 use crate::options::SimulateError;
 
 /// Steps after which a leecher that knows few others looks for more: like a client that announces

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::choose::Pair;
-use crate::host::HostId;
+use crate::names::HostId;
 
 /// Uploaders with the leechers they serve.
 #[derive(Debug, Default)]
