@@ -13,6 +13,7 @@ pub fn command(task: &Task) -> Command {
         Torrent::File(path) => path.display().to_string(),
         Torrent::Magnet(link) => link.clone(),
     };
+    // Without `wait` it leaves its process for one in the background, which nothing ends.
     let script = format!(
         "set torrent:ip {ip}
 set torrent:port-range {port}-{port}
@@ -21,6 +22,7 @@ set torrent:stop-on-ratio 1000000
 set net:limit-total-rate {down}:{up}
 debug 5
 torrent -O {dir:?} {torrent:?}
+wait all
 ",
         ip = addr.ip(),
         port = addr.port(),
