@@ -36,7 +36,8 @@ pub(crate) struct Arrived {
     pub cancel: Vec<Placed>,
 }
 
-/// The connection by which a host knows what another one has, also while that one does not serve it.
+/// The connection that tells a host which pieces another host has. It exists also while the other host does
+/// not serve it.
 fn acquaintance(other: HostId) -> ConnId {
     u64::from(other) << 32
 }
@@ -46,7 +47,7 @@ pub(crate) fn connection(key: FlowKey) -> ConnId {
     acquaintance(key.from) + 1 + key.path as u64
 }
 
-/// The id by which other leechers know a host.
+/// The id of a host, as other leechers see it.
 fn id(host: HostId) -> u64 {
     mix(u64::from(host))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Swarm {
     past: Total,
 }
 
-/// Who belongs to a swarm.
+/// The members of a swarm.
 struct Members {
     /// Number of seeders: the hosts with the lowest numbers.
     seeders: usize,

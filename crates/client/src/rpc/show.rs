@@ -273,7 +273,7 @@ fn files(view: &View, metainfo: &Metainfo, verified: Option<&FilesProgress>) -> 
     files
 }
 
-/// A peer of a torrent of so many pieces.
+/// A peer of a torrent that has this number of pieces.
 fn peer(peer: crate::view::PeerNumbers, pieces: u32) -> PeerView {
     let (down, up) = (peer.down > 0, peer.up > 0);
     let state = peer.state.unwrap_or_default();
