@@ -173,10 +173,13 @@ async fn handle(
     let session = (block.address(0), Role::Server);
     // From now on it learns of the end of its session, which may have ended before.
     let expected = carriers.relays().expect(session);
-    if !carriers.has_session(session).await {
-        return Err(IncomingError::Ended("its session has ended".to_owned()));
-    }
-    let (server, ends) = match expected.run(reach_server(stream, carriers, named)).await {
+    let reached = async {
+        if !carriers.has_session(session).await {
+            return Err(IncomingError::Ended("its session has ended".to_owned()));
+        }
+        reach_server(stream, carriers, named).await
+    };
+    let (server, ends) = match expected.run(reached).await {
         Ok(reached) => reached?,
         Err(end) => return Err(IncomingError::Ended(end.to_string())),
     };
