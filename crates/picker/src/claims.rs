@@ -4,8 +4,13 @@
 //! at random among the pieces that only seeders have often request the same one. So leechers share these pieces
 //! out: for each piece, each of them orders the leechers that it sees fetching from seeders, itself among
 //! them, by a hash of the piece and of the peer's id (rendezvous hashing), which all compute alike. The hash is weighted
-//! by how often each has lately been the first to have a piece, so that all are done with their parts at the same time.
-//! A leecher begins the pieces for which it comes first, then those of others, beginning with what these take last.
+//! by how often each has lately been the first to have a piece, so that all are done with their parts at about the same
+//! time. A leecher begins the pieces for which it comes first, then those of others, beginning with what these take last.
+//!
+//! Leechers on plain IP alone and leechers on SCION alone know nothing of each other but through leechers on both.
+//! So all take pieces in one order, over plain IP from its beginning and over SCION from its end: what one side is about
+//! to fetch, the other side does not fetch for long.
+//!
 //! It leaves to another what that one will soon have, and fetches it from there: the other's share of the
 //! seeders' uplink grows by that. It does so only while leechers deliver about as much as seeders do, and new pieces
 //! keep coming from them.
@@ -20,8 +25,8 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use super::ConnId;
 use super::firsts::Firsts;
+use super::{AddressFamily, ConnId};
 
 /// Time without a new piece of other leechers after which nothing is left to them any more.
 const MAX_SILENCE: Duration = Duration::from_secs(1);
@@ -103,9 +108,10 @@ struct Events {
 struct Place {
     /// How many they are.
     before: usize,
-    /// The first leecher in the order, and its score.
+    /// The first leecher in the order, its score, and its weight.
     first: u64,
     score: f64,
+    weight: f64,
 }
 
 impl Claims {
@@ -215,11 +221,13 @@ impl Claims {
 
     /// The place of this side in the order for a piece.
     fn place(&self, piece: u32) -> Place {
-        let own = score(self.own, piece, self.own_firsts.weight());
+        let weight = self.own_firsts.weight();
+        let own = score(self.own, piece, weight);
         let mut place = Place {
             before: 0,
             first: self.own,
             score: own,
+            weight,
         };
         if self.active.len() > MAX_LEECHERS {
             return place;
@@ -228,7 +236,7 @@ impl Claims {
             let other = score(*id, piece, active.weight);
             place.before += usize::from(other > own);
             if other > place.score {
-                (place.first, place.score) = (*id, other);
+                (place.first, place.score, place.weight) = (*id, other, active.weight);
             }
         }
         place
@@ -241,14 +249,21 @@ impl Claims {
         active.is_some_and(|it| it.is_awaited && (is_little || it.left <= MAX_LEFT))
     }
 
-    /// The piece to begin: of the first ones among `pieces`, one for which the fewest others come before this side,
-    /// preferably one that the first does not have soon. Of its own it takes the one with the greatest score first,
-    /// of those of others the one with the least, which the first in the order takes last: so both seldom request the
-    /// same piece.
-    pub fn choose(&self, pieces: impl Iterator<Item = u32>) -> Option<u32> {
-        let order = |piece: u32| match self.place(piece) {
-            place if place.before == 0 => (false, 0, -place.score),
-            place => (self.is_soon(place.first), place.before, place.score),
+    /// The piece to begin with a peer: of the first ones among `pieces`, one for which the fewest others come before
+    /// this side, preferably one that the first does not have soon. Of its own it takes the last in the order of all
+    /// pieces first, of those of others the first, which these take last: so both seldom request the same piece. The
+    /// smaller the weight of another, the sooner what it takes last.
+    pub fn choose(&self, pieces: impl Iterator<Item = u32>, family: AddressFamily) -> Option<u32> {
+        let shares = self.active.len() <= MAX_LEECHERS;
+        let order = |piece: u32| {
+            let place = self.place(piece);
+            let rank = weighted(family.rank(piece), place.weight);
+            match place.before {
+                0 if shares => (false, 0, -rank),
+                // Every piece is its own, and that of all others: at random.
+                0 => (false, 0, -place.score),
+                before => (self.is_soon(place.first), before, rank),
+            }
         };
         let ordered = pieces.take(SAMPLES).map(|piece| (order(piece), piece));
         let first = ordered.min_by(|(one, _), (other, _)| {
@@ -274,15 +289,35 @@ impl Claims {
     }
 }
 
+impl AddressFamily {
+    /// The rank of a piece in the order in which leechers take pieces of such peers, between 0 and 1: the greatest
+    /// comes first.
+    fn rank(self, piece: u32) -> f64 {
+        let rank = hash(0, piece);
+        match self {
+            Self::Scion => rank,
+            Self::Ip => 1.0 - rank,
+        }
+    }
+}
+
 /// The score of a leecher for a piece: the leecher with the greatest comes first. Each comes first for a part of all
 /// pieces that is in proportion to its weight.
 fn score(id: u64, piece: u32, weight: f64) -> f64 {
+    weighted(hash(id, piece), weight)
+}
+
+/// Of evenly distributed numbers, each is the greatest as often as its weight says.
+fn weighted(number: f64, weight: f64) -> f64 {
+    -weight / number.ln()
+}
+
+/// A number for a leecher and a piece, evenly distributed between 0 and 1, neither of them included.
+fn hash(id: u64, piece: u32) -> f64 {
     // The mixing steps of SplitMix64.
     let mut mixed = id ^ u64::from(piece).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    // Evenly distributed between 0 and 1, neither of them included.
-    let part = ((mixed >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
-    -weight / part.ln()
+    ((mixed >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
+use super::AddressFamily;
 use super::piece::{BlockRef, GroupId};
 use hawser_wire::Bitfield;
 
@@ -29,6 +30,8 @@ pub(super) struct Conn {
     pub counted: bool,
     /// Whether it is a peer whose id is known, not a web seed.
     pub is_peer: bool,
+    /// The kind of its address.
+    pub family: AddressFamily,
     /// Pieces it has that are not verified here.
     pub wanted: u32,
     /// Whether each of its pieces is begun, so that looking for another one is useless.
@@ -101,6 +104,7 @@ impl Conn {
             has: Bitfield::empty(pieces),
             counted: true,
             is_peer: false,
+            family: AddressFamily::default(),
             wanted: 0,
             exhausted: false,
             asked: VecDeque::new(),

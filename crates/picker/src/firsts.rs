@@ -65,14 +65,20 @@ impl Firsts {
         self.active_at.is_some_and(|at| since(at) <= longest)
     }
 
-    /// The part of the leecher, compared with others.
+    /// The part of the leecher, compared with others. It grows with the square root of how often the leecher was
+    /// first: as others leave seeders to one with a great part, it would grow by itself until it is all.
     pub fn weight(&self) -> f64 {
+        self.count().sqrt()
+    }
+
+    /// How often it was lately the first.
+    fn count(&self) -> f64 {
         PRIOR + self.recent
     }
 
     /// The mean time in seconds in which the leecher is the first to have one more piece.
     pub fn interval(&self) -> f64 {
-        HALF_LIFE.as_secs_f64() * std::f64::consts::LOG2_E / self.weight()
+        HALF_LIFE.as_secs_f64() * std::f64::consts::LOG2_E / self.count()
     }
 }
 
@@ -114,7 +120,7 @@ mod tests {
         }
         let interval = firsts.interval();
         assert!((0.045..0.055).contains(&interval), "{interval}");
-        // Half of the weight is gone after the half-life.
+        // Half counts after the half-life.
         firsts.review(HALF_LIFE, now + HALF_LIFE);
         let longer = firsts.interval();
         assert!(

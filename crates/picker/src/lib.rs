@@ -64,6 +64,16 @@ pub struct Picker {
     repeated: u64,
 }
 
+/// The addresses of peers of one kind. Some leechers connect to peers of one kind alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AddressFamily {
+    /// SCION.
+    #[default]
+    Scion,
+    /// Plain IP.
+    Ip,
+}
+
 /// A request over a connection.
 pub type Placed = (ConnId, Request);
 
@@ -154,10 +164,10 @@ impl Picker {
         self.claims.set_own(own);
     }
 
-    /// Sets the id of the peer of a connection that has just been added.
-    pub fn set_id(&mut self, conn: ConnId, id: u64) {
+    /// Sets the id of the peer of a connection that has just been added, and the kind of its address.
+    pub fn set_peer(&mut self, conn: ConnId, id: u64, family: AddressFamily) {
         if let Some(known) = self.conns.get_mut(&conn) {
-            known.is_peer = true;
+            (known.is_peer, known.family) = (true, family);
             if !known.has.is_full() {
                 self.claims.join(conn, id);
             }

@@ -87,7 +87,7 @@ impl Picker {
             has: &known.has,
             counted: known.counted,
             is_first: self.verified.is_empty(),
-            claims: is_seeder.then_some(&self.claims),
+            claims: is_seeder.then_some((&self.claims, known.family)),
         };
         let rng = &mut self.rng;
         let above = above.filter(|_| !is_seeder);

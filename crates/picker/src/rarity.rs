@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::AddressFamily;
 use super::claims::Claims;
 use crate::wanted::{PieceOrder, Priority};
 use crate::wanted::{Rank, WINDOW, Wanted};
@@ -41,8 +42,8 @@ pub(super) struct Choice<'a> {
     /// Whether no piece is complete yet: until then, speed counts more than rarity (random first
     /// piece, as is common practice with BEP 3).
     pub is_first: bool,
-    /// How leechers share pieces out; `None` if that does not matter for this peer.
-    pub claims: Option<&'a Claims>,
+    /// How leechers share pieces out, and the kind of this peer's address; `None` if that does not matter for it.
+    pub claims: Option<(&'a Claims, AddressFamily)>,
 }
 
 impl Choice<'_> {
@@ -50,7 +51,7 @@ impl Choice<'_> {
     fn first(&self, pieces: impl Iterator<Item = u32>) -> Option<u32> {
         let mut suitable = pieces.filter(|piece| self.has.has(*piece));
         match self.claims {
-            Some(claims) => claims.choose(suitable),
+            Some((claims, family)) => claims.choose(suitable, family),
             None => suitable.next(),
         }
     }

@@ -240,7 +240,7 @@ impl Run {
                     add(picker, conn, group, pieces(has, count));
                     // One is a web seed.
                     if conn > 0 {
-                        picker.set_id(conn, group.into());
+                        picker.set_peer(conn, group.into(), AddressFamily::Scion);
                     }
                 }
             }
@@ -395,7 +395,7 @@ proptest! {
             run.apply(Op::Leave(conn));
         }
         add(&mut run.picker, 9, 9, 0..6);
-        run.picker.set_id(9, 9);
+        run.picker.set_peer(9, 9, AddressFamily::Scion);
         for _ in 0..200 {
             run.apply(Op::Review);
             run.apply(Op::Pick(9, 4));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hawser_picker::{Arrival, ConnId, Picker, Placed};
+use hawser_picker::{AddressFamily, Arrival, ConnId, Picker, Placed};
 use hawser_wire::{BLOCK, Bitfield, Request};
 
 use crate::names::{FlowKey, HostId};
@@ -124,7 +124,7 @@ impl Pieces {
     fn join(&mut self, conn: ConnId, other: HostId, has: Bitfield) {
         self.picker.add_conn(conn, other);
         self.picker.set_has(conn, has);
-        self.picker.set_id(conn, id(other));
+        self.picker.set_peer(conn, id(other), AddressFamily::Scion);
     }
 
     /// The path-level peer is gone.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use hawser_choker::DEFAULT_SLOTS;
 
+use crate::picker::AddressFamily;
 use crate::pieces::Pieces;
 use crate::pipeline::SLACK;
 use crate::wire::{BLOCK, Request};
@@ -53,6 +54,8 @@ struct Setting {
     slots: usize,
     /// Whether half of the uplink of seeders is for the first leecher alone: over a path of its own.
     own_path: bool,
+    /// How many of the leechers are on plain IP alone, and how many on SCION alone. All others are on both.
+    on_one: (u64, u64),
     /// What each leecher gets of an uplink, compared with the one before.
     skew: f64,
     /// What hosts send at most, in bytes per second.
@@ -74,6 +77,7 @@ impl Setting {
             free_riders: 0,
             slots: DEFAULT_SLOTS,
             own_path: false,
+            on_one: (0, 0),
             skew: 1.0,
             pieces: Pieces {
                 length: 16 * BLOCK,
@@ -89,6 +93,26 @@ impl Setting {
     /// Number of hosts: seeders come first, free riders last.
     fn hosts(&self) -> u64 {
         self.seeders + self.leechers
+    }
+
+    /// The only kind of address of a host; `None` if it has both.
+    fn family(&self, host: HostId) -> Option<AddressFamily> {
+        let leecher = host.checked_sub(self.seeders)?;
+        let (on_ip, on_scion) = self.on_one;
+        match leecher {
+            _ if leecher < on_ip => Some(AddressFamily::Ip),
+            _ if leecher < on_ip + on_scion => Some(AddressFamily::Scion),
+            _ => None,
+        }
+    }
+
+    /// The kind of address by which two hosts are connected; `None` if they are not.
+    fn between(&self, one: HostId, other: HostId) -> Option<AddressFamily> {
+        match (self.family(one), self.family(other)) {
+            (Some(one), Some(other)) if one != other => None,
+            (Some(family), _) | (_, Some(family)) => Some(family),
+            (None, None) => Some(AddressFamily::Scion),
+        }
     }
 
     /// The shortest time in which the seeder can send everything once, in seconds.

@@ -95,8 +95,7 @@ use crate::error::DownloadError;
 use crate::files::FileTally;
 use crate::metainfo::{Metainfo, Version};
 use crate::peer::{self, Inputs, Session, Shared};
-use crate::picker::Padding;
-use crate::picker::{ConnId, Picker};
+use crate::picker::{AddressFamily, ConnId, Padding, Picker};
 use crate::progress::Phase;
 use crate::selection::Selection;
 use crate::transport::{Connection, Transport};
@@ -440,7 +439,11 @@ impl<T: Transport> Swarm<T> {
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);
         self.fetching.picker.add_conn(id, group);
-        self.fetching.picker.set_id(id, peer_id.short());
+        let family = match from.ip() {
+            Some(_) => AddressFamily::Ip,
+            None => AddressFamily::Scion,
+        };
+        self.fetching.picker.set_peer(id, peer_id.short(), family);
         self.begin_choking(id);
         self.greet(id, now);
         self.tally.connections += 1;

@@ -123,7 +123,7 @@ fn what_another_leecher_soon_has_is_chosen_last() {
     let pieces = || fast.iter().chain(&slow).copied();
     claims.review(pieces(), 41, end);
     assert!(claims.leaves(Some(fast[0])) && !claims.leaves(Some(slow[0])));
-    let chosen = claims.choose(pieces()).unwrap();
+    let chosen = claims.choose(pieces(), AddressFamily::Scion).unwrap();
     assert!(slow.contains(&chosen));
 }
 
@@ -136,6 +136,17 @@ fn nothing_is_left_to_a_leecher_that_is_first_no_more() {
         claims.review(pieces.iter().copied(), pieces.len(), end + ms * MS);
         assert_eq!(claims.leaves(Some(pieces[0])), leaves, "{ms}");
     }
+}
+
+/// The order in which a leecher begins pieces.
+fn order(claims: &Claims, pieces: &BTreeSet<u32>, family: AddressFamily) -> Vec<u32> {
+    let mut left: Vec<u32> = pieces.iter().copied().collect();
+    let next = || {
+        let next = claims.choose(left.iter().copied(), family)?;
+        left.retain(|piece| *piece != next);
+        Some(next)
+    };
+    std::iter::from_fn(next).collect()
 }
 
 #[test]
@@ -172,7 +183,8 @@ proptest! {
     ) {
         let (pieces, now) = (2000, Instant::now());
         let mut owners = vec![0u32; pieces];
-        let all: f64 = firsts.values().map(|count| f64::from(count + 1)).sum();
+        let weight = |count: u32| f64::from(count + 1).sqrt();
+        let all: f64 = firsts.values().map(|count| weight(*count)).sum();
         for (id, count) in &firsts {
             let others = firsts.iter().filter(|(other, _)| *other != id);
             let mut claims = claims(*id, others.clone().map(|(other, _)| *other));
@@ -182,7 +194,7 @@ proptest! {
             }
             claims.review_without_pieces(now);
             let own: Vec<u32> = (0..pieces as u32).filter(|it| claims.is_own(*it)).collect();
-            let part = pieces as f64 * f64::from(count + 1) / all;
+            let part = pieces as f64 * weight(*count) / all;
             let deviation = (own.len() as f64 - part).abs();
             prop_assert!(deviation <= 6.0 * part.sqrt() + 5.0, "{} instead of {part}", own.len());
             own.into_iter().for_each(|piece| owners[piece as usize] += 1);
@@ -227,32 +239,37 @@ proptest! {
         let ids: Vec<u64> = ids.into_iter().collect();
         let (own, others) = ids.split_first().unwrap();
         let first = claims(*own, others.iter().copied());
-        let order = |claims: &Claims, pieces: &BTreeSet<u32>| {
-            let mut left: Vec<u32> = pieces.iter().copied().collect();
-            let next = || {
-                let next = claims.choose(left.iter().copied())?;
-                left.retain(|piece| *piece != next);
-                Some(next)
-            };
-            std::iter::from_fn(next).collect::<Vec<u32>>()
-        };
         for other in others {
             let rest = ids.iter().copied().filter(|id| id != other);
             let second = claims(*other, rest);
             let shared = pieces.iter().copied();
             let shared = shared.filter(|it| first.is_own(*it) && second.place(*it).before == 1);
             let shared: BTreeSet<u32> = shared.collect();
-            let mut reversed = order(&second, &shared);
-            reversed.reverse();
-            prop_assert_eq!(order(&first, &shared), reversed);
+            for family in [AddressFamily::Scion, AddressFamily::Ip] {
+                let mut reversed = order(&second, &shared, family);
+                reversed.reverse();
+                prop_assert_eq!(order(&first, &shared, family), reversed);
+            }
         }
+    }
+
+    /// Leechers that do not know each other begin at opposite ends.
+    #[test]
+    fn the_order_over_ip_is_that_over_scion_reversed(
+        ids in btree_set(any::<u64>(), 2), pieces in btree_set(0..10_000u32, 1..SAMPLES),
+    ) {
+        let mut leechers = ids.into_iter().map(|id| claims(id, []));
+        let (one, other) = (leechers.next().unwrap(), leechers.next().unwrap());
+        let mut reversed = order(&other, &pieces, AddressFamily::Ip);
+        reversed.reverse();
+        prop_assert_eq!(order(&one, &pieces, AddressFamily::Scion), reversed);
     }
 
     /// A choice is one of the pieces, and if any of the first ones is its own, it is one of these.
     #[test]
     fn its_own_pieces_come_first(pieces in vec(any::<u32>(), 0..100), others in 0..10u64) {
         let claims = claims(1, (0..others).map(|other| other + 2));
-        let chosen = claims.choose(pieces.iter().copied());
+        let chosen = claims.choose(pieces.iter().copied(), AddressFamily::Scion);
         prop_assert_eq!(chosen.is_some(), !pieces.is_empty());
         if let Some(chosen) = chosen {
             prop_assert!(pieces.contains(&chosen));

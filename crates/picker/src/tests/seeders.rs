@@ -11,8 +11,8 @@ fn swarm(count: u64, has: impl IntoIterator<Item = u32>) -> Picker {
     let mut picker = picker(count, 8);
     add(&mut picker, SEEDER, 1, 0..count as u32);
     add(&mut picker, LEECHER, 2, has);
-    picker.set_id(SEEDER, 1);
-    picker.set_id(LEECHER, 2);
+    picker.set_peer(SEEDER, 1, AddressFamily::Scion);
+    picker.set_peer(LEECHER, 2, AddressFamily::Scion);
     picker
 }
 

@@ -92,8 +92,11 @@ impl Host {
         let mut connections = BTreeMap::new();
         let mut choker = Choker::new(goal, slots, seed, now);
         for other in (0..setting.hosts()).filter(|other| *other != id) {
+            let Some(family) = setting.between(id, other) else {
+                continue;
+            };
             picker.add_conn(other, other as GroupId);
-            picker.set_id(other, ids(other));
+            picker.set_peer(other, ids(other), family);
             if other < setting.seeders {
                 picker.set_has(other, Bitfield::full(count));
             }

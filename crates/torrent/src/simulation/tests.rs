@@ -130,6 +130,25 @@ fn a_leecher_with_a_path_of_its_own_fetches_more_than_its_part() {
 }
 
 #[test]
+fn leechers_that_do_not_know_each_other_seldom_fetch_the_same() {
+    // Two on plain IP, four on SCION, and two on both, which pass on what either side has.
+    let equal = Setting {
+        on_one: (2, 4),
+        pieces: Pieces {
+            length: 4 * BLOCK,
+            total: 64 << 20,
+        },
+        ..Setting::slow_seeder()
+    };
+    // Those on IP alone get half of what the seeder sends.
+    let unequal = Setting { skew: 0.7, ..equal };
+    for (what, setting) in [("equal parts", equal), ("unequal parts", unequal)] {
+        let (rate, copies) = worst(what, setting);
+        assert!(rate >= 0.94 && copies <= 1.03, "{rate}, {copies}");
+    }
+}
+
+#[test]
 fn ids_that_differ_from_peer_to_peer_stop_nobody() {
     let setting = Setting {
         strangers: 4,
