@@ -2,7 +2,7 @@
 //! each of its connections.
 //!
 //! Pure: the caller passes the time. The blocks requested together cover the rate of all
-//! connections together, however many there are; near the end the remaining blocks are shared out,
+//! connections together up to twice, however many there are; near the end the remaining blocks are shared out,
 //! and only few are requested twice.
 //!
 //! The owner of the torrent drives it. At each tick, every 50 ms, it calls [`Requests::review`],
@@ -64,6 +64,14 @@ pub(crate) struct Source {
     pub depth: usize,
     /// The time that this covers.
     pub time: Duration,
+}
+
+impl Source {
+    /// Blocks that arrive in the time that requests cover.
+    fn covers(&self) -> usize {
+        let bytes = self.subflow.rate.unwrap_or(0.0) * self.time.as_secs_f64();
+        (bytes / f64::from(BLOCK)).ceil() as usize
+    }
 }
 
 /// The requests to be sent, those to be cancelled first.
@@ -165,7 +173,12 @@ impl Requests {
         source: &Source,
         room: Room,
     ) -> Filled {
-        let depth = self.depth(id, source);
+        let depth = match self.depth(id, source) {
+            0 => 0,
+            // Others that deliver in bursts have depths far beyond their rates. Without what covers its own rate,
+            // a connection would get less and less beside them.
+            depth => depth.max(source.covers().min(source.depth)),
+        };
         let more = depth.saturating_sub(source.subflow.asked);
         if more < (depth / TOP_UP_PART).min(TOP_UP) {
             return Filled::default();

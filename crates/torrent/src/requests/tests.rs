@@ -432,6 +432,33 @@ fn requests_are_topped_up_for_several_blocks_at_once() {
 }
 
 #[test]
+fn what_is_requested_covers_the_rate_of_each_connection_beside_others_that_deliver_in_bursts() {
+    let Scene {
+        mut picker,
+        mut requests,
+        ..
+    } = Scene::new(1, 30.0, 1000.0, 1);
+    let of = |id: ConnId, rate: f64, peak: f64| Source {
+        depth: depth(Some(peak), RTT, SLACK, 500),
+        time: time(RTT, SLACK),
+        ..source(id, rate, 0)
+    };
+    let bursts = (2..=8).map(|id| (id, of(id, 1e4, 2.5e7)));
+    let sources: BTreeMap<ConnId, Source> = bursts.chain([(1, of(1, 1e6, 1e6))]).collect();
+    let start = Instant::now();
+    for ms in (0..1000).step_by(10) {
+        requests.arrived(10_700, start + ms * MS);
+    }
+    for (id, source) in &sources {
+        requests.depth(*id, source);
+    }
+    requests.review(&sources, false, start + 1000 * MS);
+    let filled = requests.fill_one(&mut picker, 1, &sources[&1], Room::ANY);
+    // What arrives in 240 ms.
+    assert_eq!(filled.count(), 15);
+}
+
+#[test]
 fn the_best_of_many_seeders_are_kept() {
     let start = Instant::now();
     let mut active = Active::new(start);
