@@ -1,5 +1,7 @@
 //! Giving slots to peers, and taking them back.
 
+mod draw;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,23 +9,27 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::peer::{Peer, Slot};
+use crate::waiting::Waiting;
 use crate::{Action, Counters, Goal, Order, RECHOKE, TURN};
-
-/// The chance of a peer that never held a slot, compared with that of others.
-const NEW: u64 = 3;
-
-/// After this many times as many others as wait, a peer is drawn before those that waited less.
-const OVERDUE: u64 = 3;
 
 /// The peers of a torrent, and which of them hold a slot.
 ///
 /// `P` names an address-level peer. Outcomes depend on nothing but the calls made, the times given
-/// and the seed.
+/// and the seed. A tick looks at the peers that hold a slot and those with which something was exchanged;
+/// it goes through those that wait only to draw one of them.
 #[derive(Debug, Clone)]
 pub struct Choker<P> {
     goal: Goal,
     slots: usize,
     peers: BTreeMap<P, Peer>,
+    /// Those that hold a slot.
+    holders: BTreeSet<P>,
+    /// Those with which something was exchanged.
+    traded: BTreeSet<P>,
+    /// Those that want a slot and hold none.
+    waiting: Waiting<P>,
+    /// Number of peers that may get or keep a slot.
+    candidates: usize,
     rng: Rng,
     review_at: Instant,
     /// Whether slots may have become free, or wanted, since the last tick.
@@ -46,6 +52,10 @@ impl<P: Ord + Copy> Choker<P> {
             goal,
             slots: slots.max(1),
             peers: BTreeMap::new(),
+            holders: BTreeSet::new(),
+            traded: BTreeSet::new(),
+            waiting: Waiting::new(),
+            candidates: 0,
             rng: Rng::with_seed(seed),
             review_at: now + RECHOKE,
             has_changes: false,
@@ -75,26 +85,34 @@ impl<P: Ord + Copy> Choker<P> {
 
     /// Forgets a peer. There is no order for it.
     pub fn leave(&mut self, peer: P) {
-        self.has_changes |= self.peers.remove(&peer).is_some();
+        self.change(peer, |known| {
+            known.interested = false;
+            known.slot = None;
+        });
+        if self.peers.remove(&peer).is_some() {
+            self.has_changes = true;
+            self.holders.remove(&peer);
+            self.traded.remove(&peer);
+        }
     }
 
     /// Sets whether a peer wants blocks (BEP 3).
     pub fn set_interested(&mut self, peer: P, interested: bool) {
-        if let Some(known) = self.peers.get_mut(&peer)
-            && known.interested != interested
-        {
-            known.interested = interested;
-            known.waited = 0;
+        let known = self.peers.get(&peer);
+        if known.is_some_and(|known| known.interested != interested) {
+            self.change(peer, |known| {
+                known.interested = interested;
+                known.waited = 0;
+            });
             self.has_changes = true;
         }
     }
 
     /// Sets whether a peer downloads nothing (BEP 21).
     pub fn set_upload_only(&mut self, peer: P, upload_only: bool) {
-        if let Some(known) = self.peers.get_mut(&peer)
-            && known.upload_only != upload_only
-        {
-            known.upload_only = upload_only;
+        let known = self.peers.get(&peer);
+        if known.is_some_and(|known| known.upload_only != upload_only) {
+            self.change(peer, |known| known.upload_only = upload_only);
             self.has_changes = true;
         }
     }
@@ -104,7 +122,28 @@ impl<P: Ord + Copy> Choker<P> {
     pub fn ended(&mut self, peer: P, counters: Counters) {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.end(counters);
+            self.traded.insert(peer);
         }
+    }
+
+    /// Changes a peer, and keeps what is known of those that wait in step with it.
+    fn change(&mut self, peer: P, change: impl FnOnce(&mut Peer)) {
+        let Some(known) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        let (waited, was_candidate) = (known.waits(), known.is_candidate());
+        if waited {
+            known.waited += self.waiting.draws() - known.since;
+        }
+        change(known);
+        match (waited, known.waits()) {
+            (true, false) => self.waiting.remove(peer),
+            (false, true) => self.waiting.insert(peer, !known.is_known),
+            _ => {}
+        }
+        known.since = self.waiting.draws();
+        self.candidates += usize::from(known.is_candidate());
+        self.candidates -= usize::from(was_candidate);
     }
 
     /// Leaves out a time in which this program did not run: nothing could have arrived.
@@ -126,8 +165,12 @@ impl<P: Ord + Copy> Choker<P> {
 
     /// When [`Self::tick`] must be called even if nothing happens; `None` for never.
     pub fn next_due(&self) -> Option<Instant> {
-        let wanted = self.peers.values().any(Peer::is_candidate);
-        wanted.then_some(self.review_at)
+        (self.candidates > 0).then_some(self.review_at)
+    }
+
+    /// When the peers are reviewed next.
+    pub fn next_review(&self) -> Instant {
+        self.review_at
     }
 
     /// The orders due now. `report` gives what was exchanged over the open connections, since each
@@ -155,8 +198,12 @@ impl<P: Ord + Copy> Choker<P> {
             let sum = open.entry(peer).or_default();
             *sum = *sum + counters;
         }
-        for (peer, known) in &mut self.peers {
-            known.review(open.remove(peer).unwrap_or_default(), now);
+        self.traded
+            .extend(open.keys().filter(|peer| self.peers.contains_key(peer)));
+        for peer in &self.traded {
+            if let Some(known) = self.peers.get_mut(peer) {
+                known.review(open.remove(peer).unwrap_or_default(), now);
+            }
         }
     }
 
@@ -171,18 +218,18 @@ impl<P: Ord + Copy> Choker<P> {
     /// The peers that are to hold slots by merit as of the last review, and by turn. Turns end at a
     /// review, if `is_due`.
     fn judge(&self, is_due: bool, now: Instant) -> Holders<P> {
-        let candidates = self.peers.iter().filter(|(_, peer)| peer.is_candidate());
-        let merits = candidates.clone().filter_map(|(key, peer)| {
+        let merits = self.candidates_of(&self.traded).filter_map(|(key, peer)| {
             let merit = peer.merit(self.goal, now)?;
             // Of equals, those that are served stay.
-            Some((Reverse(merit), peer.slot.is_none(), *key))
+            Some((Reverse(merit), peer.slot.is_none(), key))
         });
         let mut merits: Vec<_> = merits.collect();
         merits.sort_unstable();
         merits.truncate(self.slots - self.optimistic());
         let earned: BTreeSet<P> = merits.into_iter().map(|(_, _, key)| key).collect();
         let (mut kept, mut over) = (BTreeSet::new(), BTreeSet::new());
-        for (key, peer) in candidates.filter(|(key, _)| !earned.contains(key)) {
+        let holders = self.candidates_of(&self.holders);
+        for (key, peer) in holders.filter(|(key, _)| !earned.contains(key)) {
             // A peer that takes nothing shall not keep others waiting.
             let turn = match peer.takes_nothing() {
                 true => RECHOKE,
@@ -192,13 +239,21 @@ impl<P: Ord + Copy> Choker<P> {
                 Some(Slot::Optimistic { since })
                     if !is_due || now.saturating_duration_since(since) < turn =>
                 {
-                    kept.insert(*key)
+                    kept.insert(key)
                 }
-                Some(_) => over.insert(*key),
+                Some(_) => over.insert(key),
                 None => false,
             };
         }
         Holders { earned, kept, over }
+    }
+
+    /// Those of `keys` that may get a slot.
+    fn candidates_of(&self, keys: &BTreeSet<P>) -> impl Iterator<Item = (P, &Peer)> {
+        let known = keys
+            .iter()
+            .filter_map(|key| Some((*key, self.peers.get(key)?)));
+        known.filter(|(_, peer)| peer.is_candidate())
     }
 
     /// Gives the slots to `holders`, then those that are left to peers that wait.
@@ -219,12 +274,14 @@ impl<P: Ord + Copy> Choker<P> {
         turns.truncate(self.slots - next.len());
         let turns = turns.into_iter();
         next.extend(turns.map(|(since, key)| (key, Slot::Optimistic { since })));
-        let waits = |key: &P, peer: &Peer| {
-            peer.is_candidate() && !next.contains_key(key) && !over.contains(key)
+        let free = self.slots - next.len();
+        let drawn = match free {
+            0 => Vec::new(),
+            _ => {
+                let open = self.open_to(&next, &over);
+                self.draw(open, free)
+            }
         };
-        let waiting = self.peers.iter().filter(|(key, peer)| waits(key, peer));
-        let waiting: Vec<P> = waiting.map(|(key, _)| *key).collect();
-        let drawn = self.draw(waiting, self.slots - next.len());
         let since = now;
         next.extend(
             drawn
@@ -239,7 +296,8 @@ impl<P: Ord + Copy> Choker<P> {
         );
         // One that wants nothing now may be interested again in a moment. Its turn continues
         // meanwhile.
-        let idle = self.peers.iter().filter_map(|(key, peer)| {
+        let idle = self.holders.iter().filter_map(|key| {
+            let peer = self.peers.get(key)?;
             let slot = peer
                 .slot
                 .filter(|_| !peer.interested && !peer.upload_only)?;
@@ -255,49 +313,26 @@ impl<P: Ord + Copy> Choker<P> {
         self.order(&next)
     }
 
-    /// Draws peers for this many optimistic slots.
-    fn draw(&mut self, mut waiting: Vec<P>, count: usize) -> Vec<P> {
-        let mut drawn = Vec::new();
-        while drawn.len() < count && !waiting.is_empty() {
-            let bound = OVERDUE * waiting.len() as u64;
-            let waited = |key: &P| self.peers.get(key).map_or(0, |peer| peer.waited);
-            let longest = waiting.iter().enumerate();
-            let longest = longest.max_by_key(|(at, key)| (waited(key), Reverse(*at)));
-            let overdue = longest.filter(|(_, key)| waited(key) >= bound);
-            let at = match overdue.map(|(at, _)| at) {
-                Some(at) => at,
-                None => {
-                    let weight = |key: &P| match self.peers.get(key) {
-                        Some(peer) if peer.is_known => 1,
-                        _ => NEW,
-                    };
-                    let weights: Vec<u64> = waiting.iter().map(weight).collect();
-                    weighted(&mut self.rng, &weights)
-                }
-            };
-            drawn.push(waiting.swap_remove(at));
-            for key in &waiting {
-                if let Some(peer) = self.peers.get_mut(key) {
-                    peer.waited += 1;
-                }
-            }
-        }
-        drawn
-    }
-
     /// Sets which peers hold a slot. Returns the orders for those for which that is new.
     fn order(&mut self, next: &BTreeMap<P, Slot>) -> Vec<Order<P>> {
         let (mut chokes, mut unchokes) = (Vec::new(), Vec::new());
-        for (&peer, known) in &mut self.peers {
-            let before = std::mem::replace(&mut known.slot, next.get(&peer).copied());
-            match (before, known.slot) {
-                (None, Some(_)) => {
+        let before = std::mem::replace(&mut self.holders, next.keys().copied().collect());
+        let peers: Vec<P> = before.union(&self.holders).copied().collect();
+        for peer in peers {
+            let slot = next.get(&peer).copied();
+            self.change(peer, |known| {
+                if known.slot.is_none() {
                     known.is_known = true;
                     known.waited = 0;
+                }
+                known.slot = slot;
+            });
+            match (before.contains(&peer), slot) {
+                (false, Some(_)) => {
                     let action = Action::Unchoke;
                     unchokes.push(Order { peer, action });
                 }
-                (Some(_), None) => {
+                (true, None) => {
                     let action = Action::Choke;
                     chokes.push(Order { peer, action });
                 }
@@ -308,16 +343,4 @@ impl<P: Ord + Copy> Choker<P> {
         chokes.extend(unchokes);
         chokes
     }
-}
-
-/// Draws an index with a chance in proportion to its weight, of which one at least is not 0.
-fn weighted(rng: &mut Rng, weights: &[u64]) -> usize {
-    let mut left = rng.u64(..weights.iter().sum::<u64>().max(1));
-    for (at, weight) in weights.iter().enumerate() {
-        match left.checked_sub(*weight) {
-            Some(rest) => left = rest,
-            None => return at,
-        }
-    }
-    0
 }

@@ -34,6 +34,7 @@ mod choker;
 mod peer;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::iter::Sum;
 use std::ops::Add;

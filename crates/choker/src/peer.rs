@@ -14,15 +14,24 @@ pub(crate) struct Peer {
     pub slot: Option<Slot>,
     /// Whether it ever held a slot.
     pub is_known: bool,
-    /// Number of optimistic slots that others were given while it waited.
+    /// Number of optimistic slots that others were given while it waited, until `since`.
     pub waited: u64,
-    /// What was exchanged over connections that have ended.
+    /// While it waits: how many optimistic slots were given before.
+    pub since: u64,
+    /// `None` if nothing was ever exchanged: most peers of a large swarm.
+    exchange: Option<Box<Exchange>>,
+}
+
+/// What was exchanged with a peer.
+#[derive(Debug, Clone, Default)]
+struct Exchange {
+    /// Over connections that have ended.
     ended: Counters,
-    /// All that was exchanged, at the last review.
+    /// In all, at the last review.
     total: Counters,
-    /// What was exchanged between the last two reviews, and between the two before that.
+    /// Between the last two reviews, and between the two before that.
     recent: [Counters; 2],
-    /// When it last had sent something.
+    /// When the peer last had sent something.
     sent_at: Option<Instant>,
 }
 
@@ -41,10 +50,8 @@ impl Peer {
             slot: None,
             is_known: false,
             waited: 0,
-            ended: Counters::default(),
-            total: Counters::default(),
-            recent: [Counters::default(); 2],
-            sent_at: None,
+            since: 0,
+            exchange: None,
         }
     }
 
@@ -53,31 +60,42 @@ impl Peer {
         self.interested && !self.upload_only
     }
 
+    /// Whether it waits for a slot.
+    pub fn waits(&self) -> bool {
+        self.is_candidate() && self.slot.is_none()
+    }
+
     /// Adds what was exchanged over a connection that has ended.
     pub fn end(&mut self, counters: Counters) {
-        self.ended = self.ended + counters;
+        let exchange = self.exchange.get_or_insert_default();
+        exchange.ended = exchange.ended + counters;
     }
 
     /// Takes note of what was exchanged over its open connections.
     pub fn review(&mut self, open: Counters, now: Instant) {
-        let total = self.ended + open;
+        if self.exchange.is_none() && open == Counters::default() {
+            return;
+        }
+        let exchange = self.exchange.get_or_insert_default();
+        let total = exchange.ended + open;
         let new = Counters {
-            received: total.received.saturating_sub(self.total.received),
-            sent: total.sent.saturating_sub(self.total.sent),
+            received: total.received.saturating_sub(exchange.total.received),
+            sent: total.sent.saturating_sub(exchange.total.sent),
         };
-        self.total = total;
-        self.recent = [new, self.recent[0]];
+        exchange.total = total;
+        exchange.recent = [new, exchange.recent[0]];
         if new.received > 0 {
-            self.sent_at = Some(now);
+            exchange.sent_at = Some(now);
         }
     }
 
     /// What it did lately for the goal, in bytes; `None` if it earns no slot.
     pub fn merit(&self, goal: Goal, now: Instant) -> Option<u64> {
-        let recent = self.recent[0] + self.recent[1];
+        let exchange = self.exchange.as_ref()?;
+        let recent = exchange.recent[0] + exchange.recent[1];
         match goal {
             Goal::Fetching => {
-                let silent = now.saturating_duration_since(self.sent_at?);
+                let silent = now.saturating_duration_since(exchange.sent_at?);
                 (silent < SNUBBED).then_some(recent.received)
             }
             Goal::Seeding => (recent.sent > 0).then_some(recent.sent),
@@ -86,7 +104,8 @@ impl Peer {
 
     /// Whether it has received nothing between the last two reviews.
     pub fn takes_nothing(&self) -> bool {
-        self.recent[0].sent == 0
+        let exchange = self.exchange.as_ref();
+        exchange.is_none_or(|exchange| exchange.recent[0].sent == 0)
     }
 
     /// Leaves out a time in which nothing could happen.
@@ -94,7 +113,8 @@ impl Peer {
         if let Some(Slot::Optimistic { since }) = &mut self.slot {
             *since += pause;
         }
-        if let Some(at) = &mut self.sent_at {
+        let exchange = self.exchange.as_mut();
+        if let Some(at) = exchange.and_then(|exchange| exchange.sent_at.as_mut()) {
             *at += pause;
         }
     }
