@@ -157,10 +157,14 @@ impl<P: Ord + Copy> Choker<P> {
         self.peers.keys().copied()
     }
 
+    /// The peers that hold a slot, in their order.
+    pub fn unchoked(&self) -> impl Iterator<Item = P> {
+        self.holders.iter().copied()
+    }
+
     /// Whether a peer holds a slot.
     pub fn is_unchoked(&self, peer: P) -> bool {
-        let known = self.peers.get(&peer);
-        known.is_some_and(|known| known.slot.is_some())
+        self.holders.contains(&peer)
     }
 
     /// When [`Self::tick`] must be called even if nothing happens; `None` for never.

@@ -22,12 +22,22 @@ pub(crate) struct Host {
     /// When it was complete; seeders at the beginning.
     pub finished: Option<Duration>,
     pub pieces: Pieces,
-    /// The leechers it knows, without itself.
+    /// The leechers that a leecher knows, without itself; seeders know all.
     pub peers: BTreeSet<HostId>,
     /// Which of them it serves.
     pub choker: Choker<HostId>,
     /// Whether it serves nobody.
     pub rides_free: bool,
+}
+
+impl Host {
+    /// It has left, complete, and needs nothing of what it knew of others.
+    pub fn leave(&mut self, now: Instant) {
+        self.here = false;
+        self.peers.clear();
+        self.choker = Choker::new(Goal::Seeding, 1, 0, now);
+        self.pieces.forget();
+    }
 }
 
 /// Places the hosts of a swarm in a network, `base` being the beginning. The result depends only on

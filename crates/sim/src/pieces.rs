@@ -116,6 +116,12 @@ impl Pieces {
         self.picker.is_interesting(acquaintance(other))
     }
 
+    /// Whether a piece that has become complete here may have been the last one wanted of another leecher.
+    pub fn may_want_less(&self, other: HostId, piece: u32) -> bool {
+        let other = acquaintance(other);
+        self.picker.has(other, piece) && !self.picker.is_interesting(other)
+    }
+
     /// A host that has these pieces begins to serve it as this path-level peer.
     pub fn begin(&mut self, key: FlowKey, has: Bitfield) {
         self.join(connection(key), key.from, has);

@@ -58,8 +58,7 @@ fn run(
     let mut swarm = Swarm::new(network, options, by)?;
     swarm.orders.log = log;
     while swarm.now() < options.duration {
-        let finished = swarm.leechers().iter().filter(|one| one.finished.is_some());
-        let finished = finished.count();
+        let finished = swarm.finished();
         if finished == options.hosts.leechers {
             break;
         }

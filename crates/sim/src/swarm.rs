@@ -1,20 +1,20 @@
 //! The state of a swarm, and what happens in a step.
 
 mod carry;
+mod choke;
 mod members;
-mod served;
 
 use std::time::{Duration, Instant};
 
 use hawser_manager::SelectBy;
 use hawser_topology::Network;
 
-use self::served::Served;
+use self::choke::Chokers;
+use self::members::Members;
 use crate::book::Book;
 use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
 use crate::flow::{Flow, Flows};
 use crate::host::{self, Host};
-use crate::names::HostId;
 use crate::options::{Options, STEP, SimulateError};
 use crate::random::generator;
 
@@ -29,7 +29,7 @@ pub(crate) struct Swarm {
     pub orders: Orders,
     chooser: Box<dyn Chooser>,
     members: Members,
-    served: Served,
+    chokers: Chokers,
     rng: fastrand::Rng,
     base: Instant,
     steps: u64,
@@ -38,16 +38,6 @@ pub(crate) struct Swarm {
     pub loads: Vec<Load>,
     /// The total of flows whose leecher or uploader left.
     past: Total,
-}
-
-/// The members of a swarm.
-struct Members {
-    /// Number of seeders: the hosts with the lowest numbers.
-    seeders: usize,
-    /// The leechers that are here.
-    fetching: Vec<HostId>,
-    /// How many others each leecher is to know.
-    peers: usize,
 }
 
 /// The load of one direction of a link.
@@ -82,19 +72,15 @@ impl Swarm {
         Ok(Self {
             loads: vec![Load::default(); book.directions],
             book,
+            flows: Flows::new(hosts.len()),
+            members: Members::new(options, &hosts),
+            chokers: Chokers::new(&hosts),
             hosts,
-            flows: Flows::default(),
             orders: Orders::default(),
             chooser: match by {
                 SelectBy::Downloader => Box::new(Downloaders::new(options)),
                 SelectBy::Uploader => Box::new(Uploaders::new(options)),
             },
-            members: Members {
-                seeders: options.hosts.seeders,
-                fetching: Vec::new(),
-                peers: options.peers,
-            },
-            served: Served::default(),
             rng: generator(options.seed, 4),
             base,
             steps: 0,
@@ -111,6 +97,11 @@ impl Swarm {
     /// The leechers, including those that have not joined yet and those that left.
     pub fn leechers(&self) -> &[Host] {
         &self.hosts[self.members.seeders..]
+    }
+
+    /// Number of leechers that are complete.
+    pub fn finished(&self) -> usize {
+        self.members.finished
     }
 
     /// Advances by one step.
@@ -139,31 +130,20 @@ impl Swarm {
         Ok(())
     }
 
-    fn hosts_that(&self, is: impl Fn(&Host) -> bool) -> impl Iterator<Item = HostId> {
-        let hosts = self.hosts.iter().enumerate();
-        hosts
-            .filter(move |(_, host)| is(host))
-            .map(|(at, _)| at as HostId)
-    }
-
     fn connect(&mut self, pair: Pair, now: Now) -> Result<(), SimulateError> {
         let [from, to] = [pair.from, pair.to].map(|host| self.hosts[host as usize].isd_as);
         let between = self.book.between(from, to);
         if between.known.is_empty() {
             return Err(SimulateError::NoPath(from, to));
         }
-        self.served.now.insert(pair);
         self.chooser.connect(pair, between, now, &mut self.orders);
         self.obey(now.since);
         Ok(())
     }
 
     fn disconnect(&mut self, pair: Pair, now: Now) {
-        self.served.now.remove(&pair);
         self.chooser.disconnect(pair);
-        let (first, last) = (pair.flow(0), pair.flow(usize::MAX));
-        let used = self.flows.0.range(first..=last);
-        let ends = used.map(|(key, _)| (*key, false));
+        let ends = self.flows.between(pair).map(|(key, _)| (key, false));
         self.orders.list.extend(ends);
         self.obey(now.since);
     }
@@ -171,14 +151,14 @@ impl Swarm {
     /// Applies the orders of the path manager.
     fn obey(&mut self, now: Duration) {
         for (key, use_) in std::mem::take(&mut self.orders.list) {
-            let flow = match self.flows.0.get_mut(&key) {
+            let flow = match self.flows.get_mut(key) {
                 Some(flow) => flow,
                 None if !use_ => continue,
                 None => {
                     let new = Flow::new(&mut self.book, &self.hosts, key);
                     let has = self.hosts[key.from as usize].pieces.held().clone();
                     self.hosts[key.to as usize].pieces.begin(key, has);
-                    self.flows.0.entry(key).or_insert(new)
+                    self.flows.insert(key, new)
                 }
             };
             if flow.used == use_ {
@@ -198,7 +178,7 @@ impl Swarm {
     /// The total of all path-level peers so far.
     pub fn total(&self) -> Total {
         let mut total = self.past;
-        self.flows.0.values().for_each(|flow| total.add(flow));
+        self.flows.iter().for_each(|(_, flow)| total.add(flow));
         total
     }
 }

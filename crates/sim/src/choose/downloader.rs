@@ -1,6 +1,6 @@
 //! Leechers that choose for themselves, as downloads do: one path manager per uploader.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,15 @@ use crate::book::PairPaths;
 use crate::flow::Flows;
 use crate::options::{Options, STEP};
 
+/// Before all other pairs.
+const FIRST: Pair = Pair { from: 0, to: 0 };
+
 /// Every leecher, with the address-level peers it downloads from.
 pub(crate) struct Downloaders {
     options: PathOptions,
     peers: BTreeMap<Pair, Peer>,
+    /// When each must be called next.
+    due: BTreeSet<(Instant, Pair)>,
 }
 
 /// An address-level peer as a leecher sees it.
@@ -23,7 +28,7 @@ struct Peer {
     between: Rc<PairPaths>,
     set: PathSet<Rc<Path>>,
     subflows: BTreeMap<SubflowId, Subflow>,
-    /// When the path manager must be called next even if nothing happens.
+    /// When the path manager must be called next.
     due: Option<Instant>,
     /// When it was last called.
     called: Duration,
@@ -48,6 +53,7 @@ impl Downloaders {
                 ..PathOptions::default()
             },
             peers: BTreeMap::new(),
+            due: BTreeSet::new(),
         }
     }
 }
@@ -71,19 +77,26 @@ impl Chooser for Downloaders {
         peer.obey(pair, now, orders);
         // Its time slots count from this step.
         peer.due = Some(now.instant);
+        self.due.insert((now.instant, pair));
         self.peers.insert(pair, peer);
     }
 
     fn disconnect(&mut self, pair: Pair) {
-        self.peers.remove(&pair);
+        let due = self.peers.remove(&pair).and_then(|peer| peer.due);
+        due.map(|due| self.due.remove(&(due, pair)));
     }
 
     fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders) {
-        for (pair, peer) in &mut self.peers {
-            let connected = peer.shake_hands(now);
-            if !connected && peer.due.is_none_or(|due| due > now.instant) {
+        let later = self
+            .due
+            .split_off(&(now.instant + Duration::from_nanos(1), FIRST));
+        let due = std::mem::replace(&mut self.due, later);
+        let due: BTreeSet<Pair> = due.into_iter().map(|(_, pair)| pair).collect();
+        for pair in due {
+            let Some(peer) = self.peers.get_mut(&pair) else {
                 continue;
-            }
+            };
+            peer.shake_hands(now);
             let before = std::mem::replace(&mut peer.called, now.since);
             let subflows = &peer.subflows;
             let carried = |subflow: SubflowId| {
@@ -95,24 +108,22 @@ impl Chooser for Downloaders {
                 carried
             };
             peer.set.tick(carried, now.instant);
-            peer.obey(*pair, now, orders);
+            peer.obey(pair, now, orders);
+            self.due.extend(peer.due.map(|due| (due, pair)));
         }
     }
 }
 
 impl Peer {
-    /// Completes the handshakes that are done. Returns whether there were any.
-    fn shake_hands(&mut self, now: Now) -> bool {
-        let mut any = false;
+    /// Completes the handshakes that are done.
+    fn shake_hands(&mut self, now: Now) {
         for (id, subflow) in &mut self.subflows {
             if let Some(done) = subflow.connects.take_if(|done| *done <= now.since) {
                 let at = now.instant - (now.since - done);
                 // Nothing is measured: the announced latency is exact.
                 self.set.connected(*id, None, at);
-                any = true;
             }
         }
-        any
     }
 
     /// Executes the orders of the path manager.
@@ -144,6 +155,10 @@ impl Peer {
             orders.count(&decision);
             orders.log(pair, path, decision, now);
         }
-        self.due = self.set.next_due();
+        let connects = self.subflows.values().filter_map(|it| it.connects);
+        let connects = connects
+            .min()
+            .map(|at| now.instant + at.saturating_sub(now.since));
+        self.due = self.set.next_due().into_iter().chain(connects).min();
     }
 }

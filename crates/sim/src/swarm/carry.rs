@@ -1,6 +1,5 @@
 //! Data transfer: which path-level peers carry data, at which rate, and what arrives.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hawser_picker::{ConnId, Placed};
@@ -17,36 +16,57 @@ use crate::pieces;
 /// else to send.
 const LATE: f64 = 2.0 * STEP.as_secs_f64();
 
+/// What arrives at a leecher in a step.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arriving {
+    /// The sum of the rates of its path-level peers, in bytes per second.
+    rate: f64,
+    /// Bytes that had arrived before, of the blocks that are on their way at the beginning of the step.
+    begun: u64,
+    /// Bytes of the blocks that are whole in the end.
+    whole: u64,
+}
+
 impl Swarm {
     /// Lets the pickers of all that fetch take note of the time.
     pub(super) fn review(&mut self, now: Now) {
-        let fetching = self.hosts[self.members.seeders..].iter_mut();
-        let fetching = fetching.filter(|host| host.here && host.finished.is_none());
-        fetching.for_each(|host| host.pieces.review(now.instant));
+        for host in &self.members.fetching {
+            self.hosts[*host as usize].pieces.review(now.instant);
+        }
     }
 
     /// Determines which path-level peers have data to carry: those that are asked for a block.
     pub(super) fn set_carrying(&mut self, now: Duration) {
-        let mut late: Option<BTreeMap<(HostId, ConnId), f64>> = None;
-        let idle = self.flows.0.iter();
+        let idle = self.flows.iter();
         let idle = idle.filter(|(_, flow)| flow.used && flow.ready <= now && flow.fetch.is_none());
-        let idle: Vec<FlowKey> = idle.map(|(key, _)| *key).collect();
+        let idle: Vec<FlowKey> = idle.map(|(key, _)| key).collect();
+        let mut later = Vec::new();
+        let mut frozen = false;
         for key in idle {
             let to = &mut self.hosts[key.to as usize].pieces;
+            let flows = &self.flows;
             let fetch = to.request(key).or_else(|| {
                 if !to.is_ending() {
                     return None;
                 }
-                let late = late.get_or_insert_with(|| self.flows.late());
-                to.repeat(key, |conn| late.get(&(key.to, conn)).copied())
+                frozen = true;
+                to.repeat(key, |conn| flows.late(key.to, conn))
             });
-            if let Some(flow) = self.flows.0.get_mut(&key) {
+            if frozen {
+                later.push((key, fetch));
+            } else if let Some(flow) = self.flows.get_mut(key) {
                 flow.fetch = fetch;
             }
         }
-        for flow in self.flows.0.values_mut() {
+        for (key, fetch) in later {
+            if let Some(flow) = self.flows.get_mut(key) {
+                flow.fetch = fetch;
+            }
+        }
+        for (_, flow) in self.flows.iter_mut() {
             if flow.carries != flow.fetch.is_some() {
                 flow.set_carries(flow.fetch.is_some(), &mut self.loads);
+                flow.idle = now;
                 self.changed = true;
             }
         }
@@ -57,11 +77,11 @@ impl Swarm {
     }
 
     pub(super) fn share_out(&mut self) {
-        let carrying = || self.flows.0.values().filter(|flow| flow.carries);
-        let links: Vec<&[u32]> = carrying().map(|flow| flow.links.as_slice()).collect();
+        let carrying = self.flows.iter().filter(|(_, flow)| flow.carries);
+        let links: Vec<&[u32]> = carrying.map(|(_, flow)| flow.links.as_slice()).collect();
         let rates = max_min(&self.book.capacity, &links);
-        let carrying = self.flows.0.values_mut().filter(|flow| flow.carries);
-        for (flow, rate) in carrying.zip(rates) {
+        let carrying = self.flows.iter_mut().filter(|(_, flow)| flow.carries);
+        for ((_, flow), rate) in carrying.zip(rates) {
             flow.rate = rate;
         }
     }
@@ -69,20 +89,14 @@ impl Swarm {
     /// Transfers bytes for one step, which begins at `now`.
     pub(super) fn carry(&mut self, now: Now) {
         let end = now.since + STEP;
-        // A leecher receives at the sum of the rates of its path-level peers.
-        let mut rates: BTreeMap<HostId, (f64, u64)> = BTreeMap::new();
-        for (key, flow) in self.flows.0.iter().filter(|(_, flow)| flow.carries) {
-            let left = self.hosts[key.to as usize].pieces.left();
-            let (rate, left) = rates.entry(key.to).or_insert((0.0, left));
-            *rate += flow.rate;
-            *left = left.saturating_sub(flow.fetch.map_or(0, |fetch| fetch.begun()));
+        let mut arriving = vec![Arriving::default(); self.hosts.len()];
+        for (key, flow) in self.flows.iter().filter(|(_, flow)| flow.carries) {
+            let arriving = &mut arriving[key.to as usize];
+            arriving.rate += flow.rate;
+            arriving.begun += flow.fetch.map_or(0, |fetch| fetch.begun());
         }
         let (mut whole, mut cancelled) = (Vec::new(), Vec::new());
-        for (key, flow) in &mut self.flows.0 {
-            if !flow.carries {
-                flow.idle = end;
-                continue;
-            }
+        for (key, flow) in self.flows.iter_mut().filter(|(_, flow)| flow.carries) {
             let to = &mut self.hosts[key.to as usize].pieces;
             let bytes = flow.rate * STEP.as_secs_f64() + flow.rest;
             let mut open = bytes as u64;
@@ -93,10 +107,12 @@ impl Swarm {
                 open -= taken;
                 carried += taken;
                 if is_whole {
-                    let arrived = to.receive(*key, *fetch, now.instant);
+                    let left = to.left();
+                    let arrived = to.receive(key, *fetch, now.instant);
+                    arriving[key.to as usize].whole += left - to.left();
                     whole.extend(arrived.whole.map(|piece| (key.to, piece)));
                     cancelled.extend(arrived.cancel.into_iter().map(|placed| (key.to, placed)));
-                    flow.fetch = to.request(*key);
+                    flow.fetch = to.request(key);
                 }
             }
             flow.bytes += carried;
@@ -106,19 +122,22 @@ impl Swarm {
             for link in flow.directions() {
                 self.loads[*link as usize].bytes += carried;
             }
-            self.served.count(Pair::new(key.from, key.to), carried);
         }
         for (to, placed) in cancelled {
             self.cancel(to, &placed);
         }
-        for (host, piece) in whole {
-            self.announce_piece(host, piece);
+        for (host, piece) in &whole {
+            self.announce_piece(*host, *piece);
         }
-        for (to, (rate, left)) in rates {
+        for (to, _) in whole {
             let host = &mut self.hosts[to as usize];
             if host.pieces.is_complete() && host.finished.is_none() {
+                let Arriving { rate, begun, whole } = arriving[to as usize];
+                let left = whole.saturating_sub(begun);
                 let seconds = (left as f64 / rate).min(STEP.as_secs_f64());
                 host.finished = Some(now.since + Duration::from_secs_f64(seconds));
+                self.members.finished += 1;
+                self.members.done.insert(to);
             }
         }
     }
@@ -126,7 +145,7 @@ impl Swarm {
     /// The host `to` needs a block no more that it has requested.
     fn cancel(&mut self, to: HostId, placed: &Placed) {
         let key = pieces::flow(placed.0, to);
-        let flow = key.and_then(|key| Some((key, self.flows.0.get_mut(&key)?)));
+        let flow = key.and_then(|key| Some((key, self.flows.get_mut(key)?)));
         if let Some((key, flow)) = flow
             && flow.fetch.is_some_and(|fetch| fetch.is(key, placed))
         {
@@ -137,14 +156,22 @@ impl Swarm {
     /// Lets those that know a leecher learn that it has one more piece.
     fn announce_piece(&mut self, host: HostId, piece: u32) {
         let mut cancelled = Vec::new();
-        for other in &self.hosts[host as usize].peers.clone() {
-            let pair = Pair::new(host, *other);
-            let flows = self.flows.0.range(pair.flow(0)..=pair.flow(usize::MAX));
-            let flows: Vec<FlowKey> = flows.map(|(key, _)| *key).collect();
-            let other_pieces = &mut self.hosts[*other as usize].pieces;
-            let cancel = other_pieces.add(host, &flows, piece).into_iter();
-            cancelled.extend(cancel.map(|placed| (*other, placed)));
+        let peers = std::mem::take(&mut self.hosts[host as usize].peers);
+        for &other in &peers {
+            let flows = self.flows.between(Pair::new(host, other));
+            let flows: Vec<FlowKey> = flows.map(|(key, _)| key).collect();
+            let pieces = &mut self.hosts[other as usize].pieces;
+            let wanted = pieces.wants(host);
+            let cancel = pieces.add(host, &flows, piece).into_iter();
+            cancelled.extend(cancel.map(|placed| (other, placed)));
+            if pieces.wants(host) != wanted {
+                self.chokers.note(Pair::new(host, other));
+            }
+            if self.hosts[host as usize].pieces.may_want_less(other, piece) {
+                self.chokers.note(Pair::new(other, host));
+            }
         }
+        self.hosts[host as usize].peers = peers;
         for (to, placed) in cancelled {
             self.cancel(to, &placed);
         }
@@ -152,14 +179,13 @@ impl Swarm {
 }
 
 impl Flows {
-    /// Blocks that arrive late: the host that waits, over which connection, and for how many seconds.
-    fn late(&self) -> BTreeMap<(HostId, ConnId), f64> {
-        let carrying = self.0.iter().filter(|(_, flow)| flow.carries);
-        let waits = carrying.filter_map(|(key, flow)| {
-            let seconds = flow.fetch?.seconds(flow.rate);
-            Some(((key.to, pieces::connection(*key)), seconds))
-        });
-        waits.filter(|(_, seconds)| *seconds > LATE).collect()
+    /// In how many seconds the block arrives that a host waits for over a connection, if that is late.
+    fn late(&self, to: HostId, conn: ConnId) -> Option<f64> {
+        let flow = self
+            .get(pieces::flow(conn, to)?)
+            .filter(|flow| flow.carries)?;
+        let seconds = flow.fetch?.seconds(flow.rate);
+        (seconds > LATE).then_some(seconds)
     }
 }
 

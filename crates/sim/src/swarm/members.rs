@@ -1,14 +1,12 @@
-//! Which hosts are present, which know each other, and which ones they serve.
+//! Which hosts are present, and which know each other.
 
-use std::collections::BTreeSet;
-
-use hawser_choker::{Action, Counters};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::Swarm;
 use crate::choose::{Now, Pair};
 use crate::host::Host;
-use crate::names::HostId;
-use crate::options::SimulateError;
+use crate::names::{FlowKey, HostId};
+use crate::options::Options;
 
 /// Steps after which a leecher that knows few others looks for more: like a client that announces
 /// itself to its tracker again.
@@ -17,21 +15,57 @@ const ANNOUNCE: u64 = 100;
 /// How many times as many leechers as one is to know are drawn from one by one.
 const FEW: usize = 4;
 
+/// The members of a swarm.
+pub(super) struct Members {
+    /// Number of seeders: the hosts with the lowest numbers.
+    pub seeders: usize,
+    /// The leechers that have not joined yet, in the order in which they join.
+    coming: VecDeque<HostId>,
+    /// The leechers that are here.
+    pub fetching: Vec<HostId>,
+    /// The leechers that are complete and still here.
+    pub done: BTreeSet<HostId>,
+    /// Number of leechers that are complete.
+    pub finished: usize,
+    /// How many others each leecher is to know.
+    peers: usize,
+}
+
+impl Members {
+    pub fn new(options: &Options, hosts: &[Host]) -> Self {
+        let seeders = options.hosts.seeders;
+        let mut coming: Vec<HostId> = (seeders as HostId..hosts.len() as HostId).collect();
+        coming.sort_by_key(|host| hosts[*host as usize].arrives);
+        Self {
+            seeders,
+            coming: coming.into(),
+            fetching: Vec::new(),
+            done: BTreeSet::new(),
+            finished: 0,
+            peers: options.peers,
+        }
+    }
+}
+
 impl Swarm {
     /// Lets the leechers join that are due.
     pub(super) fn welcome(&mut self, now: Now) {
-        let coming =
-            |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
-        let coming: Vec<HostId> = self.hosts_that(coming).collect();
-        for new in coming {
+        let (hosts, coming) = (&self.hosts, &mut self.members.coming);
+        let due = std::iter::from_fn(|| {
+            coming.pop_front_if(|host| hosts[*host as usize].arrives <= now.since)
+        });
+        let mut due: Vec<HostId> = due.collect();
+        due.sort_unstable();
+        for new in due {
             self.introduce(new);
             self.hosts[new as usize].here = true;
             self.members.fetching.push(new);
-            for seeder in &mut self.hosts[..self.members.seeders] {
-                seeder.peers.insert(new);
+            self.chokers.add(new, &self.hosts[new as usize]);
+            for (at, seeder) in (0..).zip(&mut self.hosts[..self.members.seeders]) {
                 seeder.choker.join(new);
                 // Until it is complete, and leaves.
                 seeder.choker.set_interested(new, true);
+                self.chokers.wake(at);
             }
         }
     }
@@ -59,6 +93,7 @@ impl Swarm {
             for (one, met) in [(host, *other), (*other, host)] {
                 let has = self.hosts[met as usize].pieces.held().clone();
                 self.hosts[one as usize].pieces.meet(met, has);
+                self.chokers.note(Pair::new(one, met));
             }
         }
         self.hosts[host as usize].peers.extend(others);
@@ -66,113 +101,74 @@ impl Swarm {
 
     /// Lets leechers that know few others be introduced to more.
     pub(super) fn announce(&mut self) {
-        for at in self.members.seeders..self.hosts.len() {
+        let seeders = self.members.seeders as u64;
+        // In each step, one of so many leechers.
+        let skipped = (ANNOUNCE - (seeders + self.steps) % ANNOUNCE) % ANNOUNCE;
+        let leechers = (seeders + skipped) as usize..self.hosts.len();
+        for at in leechers.step_by(ANNOUNCE as usize) {
             let host = &self.hosts[at];
-            let is_due = (self.steps + at as u64).is_multiple_of(ANNOUNCE);
-            if host.here && is_due && host.peers.len() < self.members.peers / 2 {
+            if host.here && host.peers.len() < self.members.peers / 2 {
                 self.introduce(at as HostId);
             }
         }
     }
 
-    /// Lets each host choke and unchoke the peers that it knows.
-    ///
-    /// # Errors
-    /// When there is no path between two hosts that must be connected.
-    pub(super) fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
-        for at in 0..self.hosts.len() {
-            let (from, host) = (at as HostId, &self.hosts[at]);
-            if !host.here || host.rides_free {
-                continue;
-            }
-            // Nothing but coming and leaving changes what a seeder knows of its peers.
-            if at >= self.members.seeders {
-                self.look_at_peers(from);
-            }
-            let Host { choker, peers, .. } = &mut self.hosts[at];
-            let served = &self.served;
-            let report = || {
-                peers.iter().map(|&to| {
-                    let counters = Counters {
-                        received: served.bytes(Pair::new(to, from)),
-                        sent: served.bytes(Pair::new(from, to)),
-                    };
-                    (to, counters)
-                })
-            };
-            for order in choker.tick(report, now.instant) {
-                let pair = Pair::new(from, order.peer);
-                match order.action {
-                    Action::Unchoke => self.connect(pair, now)?,
-                    Action::Choke => self.disconnect(pair, now),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reports to the choker of a leecher which others it knows, and which of them want something of it.
-    fn look_at_peers(&mut self, from: HostId) {
-        let host = &self.hosts[from as usize];
-        let interested = host.peers.iter().map(|&to| {
-            let pieces = &self.hosts[to as usize].pieces;
-            (to, pieces.wants(from))
-        });
-        let interested: Vec<(HostId, bool)> = interested.collect();
-        let Host { choker, peers, .. } = &mut self.hosts[from as usize];
-        let gone: Vec<HostId> = choker.peers().filter(|to| !peers.contains(to)).collect();
-        gone.into_iter().for_each(|to| choker.leave(to));
-        for (to, interested) in interested {
-            choker.join(to);
-            choker.set_interested(to, interested);
-        }
-    }
-
     /// Removes leechers that are complete.
     pub(super) fn part(&mut self, now: Now) {
-        let done = |host: &Host| host.here && host.finished.is_some();
-        let seeders = self.members.seeders as HostId;
-        let gone: BTreeSet<HostId> = self
-            .hosts_that(done)
-            .filter(|&host| host >= seeders)
-            .collect();
+        let gone = std::mem::take(&mut self.members.done);
         if gone.is_empty() {
             return;
         }
         self.members.fetching.retain(|host| !gone.contains(host));
-        for pair in self.served.now.clone() {
-            if gone.contains(&pair.from) || gone.contains(&pair.to) {
-                self.disconnect(pair, now);
-            }
-        }
+        let (mut served, mut flows) = (BTreeSet::new(), BTreeSet::new());
         for host in &gone {
-            let at = *host as usize;
-            self.hosts[at].here = false;
-            for other in std::mem::take(&mut self.hosts[at].peers) {
-                let other = &mut self.hosts[other as usize];
-                other.peers.remove(host);
-                other.pieces.part(*host);
-            }
-            self.hosts[at].pieces.forget();
-            for seeder in &mut self.hosts[..self.members.seeders] {
-                seeder.peers.remove(host);
-                seeder.choker.leave(*host);
+            let unchoked = self.hosts[*host as usize].choker.unchoked();
+            served.extend(unchoked.map(|to| Pair::new(*host, to)));
+            flows.extend(self.flows.from(*host).map(|(key, _)| key));
+            for from in self.acquaintances(*host) {
+                let pair = Pair::new(from, *host);
+                if self.hosts[from as usize].choker.is_unchoked(*host) {
+                    served.insert(pair);
+                }
+                flows.extend(self.flows.between(pair).map(|(key, _)| key));
             }
         }
-        self.served.forget(&gone);
-        // Ended flows count only in the total.
-        let (past, loads, hosts) = (&mut self.past, &mut self.loads, &mut self.hosts);
+        served
+            .into_iter()
+            .for_each(|pair| self.disconnect(pair, now));
+        gone.into_iter().for_each(|host| self.dismiss(host));
+        flows.into_iter().for_each(|key| self.end(key));
         self.changed = true;
-        self.flows.0.retain(|key, flow| {
-            let stays = !gone.contains(&key.from) && !gone.contains(&key.to);
-            if !stays {
-                if flow.carries {
-                    flow.set_carries(false, loads);
-                }
-                past.add(flow);
-                hosts[key.to as usize].pieces.end(*key);
-            }
-            stays
-        });
+    }
+
+    /// The seeders, and the leechers that know a leecher.
+    fn acquaintances(&self, host: HostId) -> impl Iterator<Item = HostId> {
+        let peers = self.hosts[host as usize].peers.iter();
+        (0..self.members.seeders as HostId).chain(peers.copied())
+    }
+
+    /// Removes a leecher that has left, and lets others forget it.
+    fn dismiss(&mut self, host: HostId) {
+        let others: Vec<HostId> = self.acquaintances(host).collect();
+        for at in others {
+            let other = &mut self.hosts[at as usize];
+            other.peers.remove(&host);
+            other.pieces.part(host);
+            other.choker.leave(host);
+            self.chokers.wake(at);
+        }
+        self.hosts[host as usize].leave(self.base);
+    }
+
+    /// Ends a path-level peer whose uploader or leecher has left: it counts only in the total.
+    fn end(&mut self, key: FlowKey) {
+        let Some(mut flow) = self.flows.remove(key) else {
+            return;
+        };
+        if flow.carries {
+            flow.set_carries(false, &mut self.loads);
+        }
+        self.past.add(&flow);
+        self.hosts[key.to as usize].pieces.end(key);
     }
 }
