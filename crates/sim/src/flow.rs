@@ -26,6 +26,10 @@ pub(crate) struct Flow {
     pub carries: bool,
     /// The block that it carries.
     pub fetch: Option<Fetch>,
+    /// Whether that block was late in the last step.
+    pub was_late: bool,
+    /// The chances that the leecher had had when nothing was found to ask for.
+    pub in_vain: Option<u64>,
     /// Bytes per second.
     pub rate: f64,
     /// The fraction of a byte left over from the last step.
@@ -53,6 +57,8 @@ impl Flow {
             ready: Duration::ZERO,
             carries: false,
             fetch: None,
+            was_late: false,
+            in_vain: None,
             rate: 0.0,
             rest: 0.0,
             bytes: 0,

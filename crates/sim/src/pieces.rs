@@ -17,6 +17,8 @@ pub(crate) struct Pieces {
     picker: Picker,
     size: u64,
     left: u64,
+    /// How often something happened that may let idle path-level peers have something to send.
+    chances: u64,
 }
 
 /// A block on its way to a host.
@@ -63,7 +65,12 @@ impl Pieces {
         let left = if has.is_full() { 0 } else { size };
         let mut picker = Picker::new(pieces, has, seed);
         picker.set_own_id(id(host));
-        Self { picker, size, left }
+        Self {
+            picker,
+            size,
+            left,
+            chances: 0,
+        }
     }
 
     /// A host without pieces of content of this size, in bytes; `seed` is for its random choices.
@@ -136,11 +143,13 @@ impl Pieces {
     /// The path-level peer is gone.
     pub fn end(&mut self, key: FlowKey) {
         self.picker.remove_conn(connection(key));
+        self.add_chance();
     }
 
     /// The path-level peer serves it no more, for now.
     pub fn release(&mut self, key: FlowKey) {
         self.picker.release(connection(key));
+        self.add_chance();
     }
 
     /// A leecher has one more piece. Returns requests that are needed no more.
@@ -148,6 +157,9 @@ impl Pieces {
         let mut cancel = self.picker.add_has(acquaintance(other), piece);
         for key in flows {
             cancel.extend(self.picker.add_has(connection(*key), piece));
+        }
+        if !cancel.is_empty() {
+            self.add_chance();
         }
         cancel
     }
@@ -160,7 +172,21 @@ impl Pieces {
     /// The next block to fetch from a path-level peer.
     pub fn request(&mut self, key: FlowKey) -> Option<Fetch> {
         let mut picked = self.picker.pick(connection(key), 1);
-        Some(Fetch::of(picked.requests.pop()?))
+        let request = picked.requests.pop()?;
+        // It may have begun a piece whose other blocks are free, or left none free, and the end begins.
+        self.add_chance();
+        Some(Fetch::of(request))
+    }
+
+    /// How often something happened that may let a path-level peer, which had nothing to send, have something:
+    /// blocks became free, a piece was begun, or a block is late. That the peer gains a piece is not counted.
+    pub fn chances(&self) -> u64 {
+        self.chances
+    }
+
+    /// Something happened of which [`Self::chances`] counts.
+    pub fn add_chance(&mut self) {
+        self.chances += 1;
     }
 
     /// Whether every block is here or on its way.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hawser_picker::{ConnId, Placed};
+use hawser_picker::Placed;
 
 use super::{Load, Swarm};
 use crate::choose::{Now, Pair};
 use crate::fair::max_min;
-use crate::flow::{Flow, Flows};
+use crate::flow::Flow;
 use crate::names::{FlowKey, HostId};
 use crate::options::STEP;
 use crate::pieces;
@@ -37,30 +37,28 @@ impl Swarm {
 
     /// Determines which path-level peers have data to carry: those that are asked for a block.
     pub(super) fn set_carrying(&mut self, now: Duration) {
-        let idle = self.flows.iter();
-        let idle = idle.filter(|(_, flow)| flow.used && flow.ready <= now && flow.fetch.is_none());
-        let idle: Vec<FlowKey> = idle.map(|(key, _)| key).collect();
-        let mut later = Vec::new();
-        let mut frozen = false;
-        for key in idle {
-            let to = &mut self.hosts[key.to as usize].pieces;
+        let mut asked = Vec::new();
+        for key in self.idle(now) {
             let flows = &self.flows;
+            let to = &mut self.hosts[key.to as usize].pieces;
+            let Some(flow) = flows.get(key).filter(|it| it.in_vain != Some(to.chances())) else {
+                continue;
+            };
             let fetch = to.request(key).or_else(|| {
-                if !to.is_ending() {
-                    return None;
-                }
-                frozen = true;
-                to.repeat(key, |conn| flows.late(key.to, conn))
+                let late = |conn| flows.get(pieces::flow(conn, key.to)?)?.late();
+                to.is_ending().then(|| to.repeat(key, late))?
             });
-            if frozen {
-                later.push((key, fetch));
-            } else if let Some(flow) = self.flows.get_mut(key) {
-                flow.fetch = fetch;
+            // What a seeder is asked for depends on the time, too.
+            let is_seeder = (key.from as usize) < self.members.seeders;
+            let in_vain = (fetch.is_none() && !is_seeder).then(|| to.chances());
+            if fetch.is_some() || in_vain != flow.in_vain {
+                asked.push((key, fetch, in_vain));
             }
         }
-        for (key, fetch) in later {
+        for (key, fetch, in_vain) in asked {
             if let Some(flow) = self.flows.get_mut(key) {
                 flow.fetch = fetch;
+                flow.in_vain = in_vain;
             }
         }
         for (_, flow) in self.flows.iter_mut() {
@@ -74,6 +72,22 @@ impl Swarm {
             load.most = load.most.max(load.now);
             load.sum += u64::from(load.now);
         }
+    }
+
+    /// The path-level peers that could be asked for a block. Hosts for which a block has become late take note.
+    fn idle(&mut self, now: Duration) -> Vec<FlowKey> {
+        let mut idle = Vec::new();
+        for (key, flow) in self.flows.iter_mut() {
+            let is_late = flow.late().is_some();
+            if is_late && !flow.was_late {
+                self.hosts[key.to as usize].pieces.add_chance();
+            }
+            flow.was_late = is_late;
+            if flow.used && flow.ready <= now && flow.fetch.is_none() {
+                idle.push(key);
+            }
+        }
+        idle
     }
 
     pub(super) fn share_out(&mut self) {
@@ -113,6 +127,7 @@ impl Swarm {
                     whole.extend(arrived.whole.map(|piece| (key.to, piece)));
                     cancelled.extend(arrived.cancel.into_iter().map(|placed| (key.to, placed)));
                     flow.fetch = to.request(key);
+                    flow.was_late = false;
                 }
             }
             flow.bytes += carried;
@@ -163,6 +178,11 @@ impl Swarm {
             let pieces = &mut self.hosts[other as usize].pieces;
             let wanted = pieces.wants(host);
             let cancel = pieces.add(host, &flows, piece).into_iter();
+            for key in &flows {
+                if let Some(flow) = self.flows.get_mut(*key) {
+                    flow.in_vain = None;
+                }
+            }
             cancelled.extend(cancel.map(|placed| (other, placed)));
             if pieces.wants(host) != wanted {
                 self.chokers.note(Pair::new(host, other));
@@ -178,18 +198,14 @@ impl Swarm {
     }
 }
 
-impl Flows {
-    /// In how many seconds the block arrives that a host waits for over a connection, if that is late.
-    fn late(&self, to: HostId, conn: ConnId) -> Option<f64> {
-        let flow = self
-            .get(pieces::flow(conn, to)?)
-            .filter(|flow| flow.carries)?;
-        let seconds = flow.fetch?.seconds(flow.rate);
+impl Flow {
+    /// In how many seconds its block arrives, if that is late.
+    fn late(&self) -> Option<f64> {
+        let fetch = self.fetch.filter(|_| self.carries)?;
+        let seconds = fetch.seconds(self.rate);
         (seconds > LATE).then_some(seconds)
     }
-}
 
-impl Flow {
     /// Sets whether it carries data.
     pub(super) fn set_carries(&mut self, carries: bool, loads: &mut [Load]) {
         self.carries = carries;
