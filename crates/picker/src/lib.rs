@@ -265,6 +265,12 @@ impl Picker {
         self.conns.get(&conn).is_some_and(|c| c.has.has(piece))
     }
 
+    /// Number of connections whose peer has `piece`, without those whose peer had every piece from the
+    /// beginning.
+    pub fn availability(&self, piece: u32) -> u32 {
+        self.rarity.availability(piece)
+    }
+
     /// Number of pieces that the peer has, as far as is known.
     pub fn has_count(&self, conn: ConnId) -> u32 {
         self.conns.get(&conn).map_or(0, |known| known.has.count())

@@ -19,6 +19,8 @@ pub(crate) struct Pieces {
     left: u64,
     /// How often something happened that may let idle path-level peers have something to send.
     chances: u64,
+    /// Whether, since the last review, a leecher came, or was the first to have a piece.
+    has_news: bool,
 }
 
 /// A block on its way to a host.
@@ -70,6 +72,7 @@ impl Pieces {
             size,
             left,
             chances: 0,
+            has_news: false,
         }
     }
 
@@ -106,6 +109,7 @@ impl Pieces {
     /// Meets another leecher, which has these pieces.
     pub fn meet(&mut self, other: HostId, has: Bitfield) {
         self.join(acquaintance(other), other, has);
+        self.has_news = true;
     }
 
     /// The other leecher has left.
@@ -154,6 +158,7 @@ impl Pieces {
 
     /// A leecher has one more piece. Returns requests that are needed no more.
     pub fn add(&mut self, other: HostId, flows: &[FlowKey], piece: u32) -> Vec<Placed> {
+        self.has_news |= self.picker.availability(piece) == 0;
         let mut cancel = self.picker.add_has(acquaintance(other), piece);
         for key in flows {
             cancel.extend(self.picker.add_has(connection(*key), piece));
@@ -164,8 +169,15 @@ impl Pieces {
         cancel
     }
 
-    /// Takes note of the time; to be called in every step.
+    /// Whether a leecher came, or was the first to have a piece, since the last review.
+    pub fn has_news(&self) -> bool {
+        self.has_news
+    }
+
+    /// Takes note of the time; to be called in every step in which it fetches from seeders or has news. In others
+    /// there is nothing but time to take note of, which the next call does.
     pub fn review(&mut self, now: Instant) {
+        self.has_news = false;
         self.picker.review(now);
     }
 
@@ -209,6 +221,7 @@ impl Pieces {
             Arrival::New { cancel, complete } => {
                 self.left -= u64::from(request.length);
                 if complete {
+                    self.has_news |= self.picker.availability(request.piece) == 0;
                     self.picker.verify(request.piece);
                 }
                 let whole = complete.then_some(request.piece);

@@ -165,6 +165,9 @@ impl Swarm {
                 continue;
             }
             flow.used = use_;
+            if (key.from as usize) < self.members.seeders {
+                self.members.count_fed(key.to, use_);
+            }
             if use_ {
                 let is_new = flow.ready == Duration::ZERO;
                 flow.ready = now + flow.rtt * if is_new { FIRST_BYTE_ROUND_TRIPS } else { 1 };

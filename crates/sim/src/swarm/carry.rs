@@ -8,6 +8,7 @@ use super::{Load, Swarm};
 use crate::choose::{Now, Pair};
 use crate::fair::max_min;
 use crate::flow::Flow;
+use crate::host::Host;
 use crate::names::{FlowKey, HostId};
 use crate::options::STEP;
 use crate::pieces;
@@ -28,10 +29,18 @@ struct Arriving {
 }
 
 impl Swarm {
-    /// Lets the pickers of all that fetch take note of the time.
+    /// Lets the pickers take note of the time of those that fetch from seeders, or have news.
     pub(super) fn review(&mut self, now: Now) {
-        for host in &self.members.fetching {
-            self.hosts[*host as usize].pieces.review(now.instant);
+        let informed = std::mem::take(&mut self.members.informed);
+        let fed = self.members.fed.keys().copied();
+        for host in fed {
+            self.hosts[host as usize].pieces.review(now.instant);
+        }
+        for host in informed {
+            let pieces = &mut self.hosts[host as usize].pieces;
+            if pieces.has_news() {
+                pieces.review(now.instant);
+            }
         }
     }
 
@@ -171,7 +180,11 @@ impl Swarm {
     /// Lets those that know a leecher learn that it has one more piece.
     fn announce_piece(&mut self, host: HostId, piece: u32) {
         let mut cancelled = Vec::new();
-        let peers = std::mem::take(&mut self.hosts[host as usize].peers);
+        let Host { peers, pieces, .. } = &mut self.hosts[host as usize];
+        if pieces.has_news() {
+            self.members.informed.push(host);
+        }
+        let peers = std::mem::take(peers);
         for &other in &peers {
             let flows = self.flows.between(Pair::new(host, other));
             let flows: Vec<FlowKey> = flows.map(|(key, _)| key).collect();
@@ -184,6 +197,9 @@ impl Swarm {
                 }
             }
             cancelled.extend(cancel.map(|placed| (other, placed)));
+            if pieces.has_news() {
+                self.members.informed.push(other);
+            }
             if pieces.wants(host) != wanted {
                 self.chokers.note(Pair::new(host, other));
             }

@@ -1,6 +1,6 @@
 //! Which hosts are present, and which know each other.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Swarm;
 use crate::choose::{Now, Pair};
@@ -27,6 +27,10 @@ pub(super) struct Members {
     pub done: BTreeSet<HostId>,
     /// Number of leechers that are complete.
     pub finished: usize,
+    /// The leechers that fetch from seeders, and over how many path-level peers each.
+    pub fed: BTreeMap<HostId, usize>,
+    /// The leechers that have news for their pickers.
+    pub informed: Vec<HostId>,
     /// How many others each leecher is to know.
     peers: usize,
 }
@@ -42,7 +46,18 @@ impl Members {
             fetching: Vec::new(),
             done: BTreeSet::new(),
             finished: 0,
+            fed: BTreeMap::new(),
+            informed: Vec::new(),
             peers: options.peers,
+        }
+    }
+
+    /// A seeder begins to send to a leecher over a path-level peer, or ends.
+    pub fn count_fed(&mut self, leecher: HostId, begins: bool) {
+        let count = self.fed.entry(leecher).or_default();
+        *count = if begins { *count + 1 } else { *count - 1 };
+        if *count == 0 {
+            self.fed.remove(&leecher);
         }
     }
 }
@@ -93,6 +108,7 @@ impl Swarm {
             for (one, met) in [(host, *other), (*other, host)] {
                 let has = self.hosts[met as usize].pieces.held().clone();
                 self.hosts[one as usize].pieces.meet(met, has);
+                self.members.informed.push(one);
                 self.chokers.note(Pair::new(one, met));
             }
         }
