@@ -17,6 +17,15 @@ use crate::pieces;
 /// else to send.
 const LATE: f64 = 2.0 * STEP.as_secs_f64();
 
+/// Path-level peers that carry no block.
+#[derive(Debug, Default)]
+struct Idle {
+    /// Those that could be asked for one.
+    ready: Vec<FlowKey>,
+    /// Those that carried one in the last step.
+    stopped: Vec<FlowKey>,
+}
+
 /// What arrives at a leecher in a step.
 #[derive(Debug, Clone, Copy, Default)]
 struct Arriving {
@@ -46,8 +55,9 @@ impl Swarm {
 
     /// Determines which path-level peers have data to carry: those that are asked for a block.
     pub(super) fn set_carrying(&mut self, now: Duration) {
+        let Idle { ready, stopped } = self.idle(now);
         let mut asked = Vec::new();
-        for key in self.idle(now) {
+        for key in ready {
             let flows = &self.flows;
             let to = &mut self.hosts[key.to as usize].pieces;
             let Some(flow) = flows.get(key).filter(|it| it.in_vain != Some(to.chances())) else {
@@ -68,12 +78,16 @@ impl Swarm {
             if let Some(flow) = self.flows.get_mut(key) {
                 flow.fetch = fetch;
                 flow.in_vain = in_vain;
+                if fetch.is_some() && !flow.carries {
+                    flow.set_carries(true, &mut self.loads);
+                    flow.idle = now;
+                    self.changed = true;
+                }
             }
         }
-        for (_, flow) in self.flows.iter_mut() {
-            if flow.carries != flow.fetch.is_some() {
-                flow.set_carries(flow.fetch.is_some(), &mut self.loads);
-                flow.idle = now;
+        for key in stopped {
+            if let Some(flow) = self.flows.get_mut(key).filter(|it| it.fetch.is_none()) {
+                flow.set_carries(false, &mut self.loads);
                 self.changed = true;
             }
         }
@@ -83,17 +97,23 @@ impl Swarm {
         }
     }
 
-    /// The path-level peers that could be asked for a block. Hosts for which a block has become late take note.
-    fn idle(&mut self, now: Duration) -> Vec<FlowKey> {
-        let mut idle = Vec::new();
+    /// The path-level peers that carry no block. Hosts for which a block has become late take note.
+    fn idle(&mut self, now: Duration) -> Idle {
+        let mut idle = Idle::default();
         for (key, flow) in self.flows.iter_mut() {
             let is_late = flow.late().is_some();
             if is_late && !flow.was_late {
                 self.hosts[key.to as usize].pieces.add_chance();
             }
             flow.was_late = is_late;
-            if flow.used && flow.ready <= now && flow.fetch.is_none() {
-                idle.push(key);
+            if flow.fetch.is_some() {
+                continue;
+            }
+            if flow.used && flow.ready <= now {
+                idle.ready.push(key);
+            }
+            if flow.carries {
+                idle.stopped.push(key);
             }
         }
         idle
@@ -113,14 +133,12 @@ impl Swarm {
     pub(super) fn carry(&mut self, now: Now) {
         let end = now.since + STEP;
         let mut arriving = vec![Arriving::default(); self.hosts.len()];
-        for (key, flow) in self.flows.iter().filter(|(_, flow)| flow.carries) {
-            let arriving = &mut arriving[key.to as usize];
-            arriving.rate += flow.rate;
-            arriving.begun += flow.fetch.map_or(0, |fetch| fetch.begun());
-        }
         let (mut whole, mut cancelled) = (Vec::new(), Vec::new());
         for (key, flow) in self.flows.iter_mut().filter(|(_, flow)| flow.carries) {
             let to = &mut self.hosts[key.to as usize].pieces;
+            let arriving = &mut arriving[key.to as usize];
+            arriving.rate += flow.rate;
+            arriving.begun += flow.fetch.map_or(0, |fetch| fetch.begun());
             let bytes = flow.rate * STEP.as_secs_f64() + flow.rest;
             let mut open = bytes as u64;
             flow.rest = bytes - open as f64;
@@ -132,7 +150,7 @@ impl Swarm {
                 if is_whole {
                     let left = to.left();
                     let arrived = to.receive(key, *fetch, now.instant);
-                    arriving[key.to as usize].whole += left - to.left();
+                    arriving.whole += left - to.left();
                     whole.extend(arrived.whole.map(|piece| (key.to, piece)));
                     cancelled.extend(arrived.cancel.into_iter().map(|placed| (key.to, placed)));
                     flow.fetch = to.request(key);
