@@ -28,6 +28,8 @@ struct Peer {
     between: Rc<PairPaths>,
     set: PathSet<Rc<Path>>,
     subflows: BTreeMap<SubflowId, Subflow>,
+    /// Whether it uses one path at most. Dials never fail here, so nothing is due then once that is connected.
+    has_one_path: bool,
     /// When the path manager must be called next.
     due: Option<Instant>,
     /// When it was last called.
@@ -70,6 +72,7 @@ impl Chooser for Downloaders {
         let mut peer = Peer {
             between,
             set,
+            has_one_path: paths.len() == 1 || self.options.subflows == 1,
             subflows: BTreeMap::new(),
             due: None,
             called: now.since.saturating_sub(STEP),
@@ -159,6 +162,7 @@ impl Peer {
         let connects = connects
             .min()
             .map(|at| now.instant + at.saturating_sub(now.since));
-        self.due = self.set.next_due().into_iter().chain(connects).min();
+        let due = self.set.next_due().filter(|_| !self.has_one_path);
+        self.due = due.into_iter().chain(connects).min();
     }
 }
