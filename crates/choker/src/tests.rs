@@ -1,5 +1,7 @@
 //! Chokers on virtual time: random events with invariants after each, and swarms of a kind.
 
+use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -401,6 +403,64 @@ fn peers_that_never_held_a_slot_are_drawn_with_three_times_the_chance() {
     }
     // Three of five.
     assert!((540..660).contains(&first), "{first}");
+}
+
+/// A peer that counts how often peers are compared.
+#[derive(Debug, Clone, Copy)]
+struct Counted<'a>(u32, &'a Cell<u64>);
+
+impl PartialEq for Counted<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Counted<'_> {}
+
+impl PartialOrd for Counted<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Counted<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.1.set(self.1.get() + 1);
+        self.0.cmp(&other.0)
+    }
+}
+
+/// A peer joins that wants blocks.
+fn join<'a>(choker: &mut Choker<Counted<'a>>, peer: Counted<'a>) {
+    choker.join(peer);
+    choker.set_interested(peer, true);
+}
+
+#[test]
+fn peers_that_wait_cost_nothing_when_others_come_and_leave() {
+    // Comparisons for twenty peers that come and leave, half of them served.
+    let comparisons = |waiting: u32| {
+        let (start, count) = (Instant::now(), Cell::new(0));
+        let mut choker = Choker::new(Goal::Seeding, 8, 1, start);
+        (0..waiting).for_each(|peer| join(&mut choker, Counted(peer, &count)));
+        choker.tick(Vec::new, start);
+        count.set(0);
+        for new in waiting..waiting + 10 {
+            let new = Counted(new, &count);
+            join(&mut choker, new);
+            choker.tick(Vec::new, start);
+            choker.leave(new);
+            choker.tick(Vec::new, start);
+            let served = choker.unchoked().next().unwrap();
+            choker.leave(served);
+            let orders = choker.tick(Vec::new, start);
+            assert_eq!(orders.len(), 1);
+        }
+        count.get()
+    };
+    let (few, many) = (comparisons(100), comparisons(20_000));
+    // Those of searches grow with the logarithm.
+    assert!(many < 4 * few, "{few}, {many}");
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(crate) struct Swarm {
     /// Whether flows began or ended, so that rates change.
     changed: bool,
     pub loads: Vec<Load>,
+    /// How often a choker was called, or a picker for a block or a review: the cost of all steps.
+    pub looks: u64,
     /// The total of flows whose leecher or uploader left.
     past: Total,
 }
@@ -85,6 +87,7 @@ impl Swarm {
             base,
             steps: 0,
             changed: false,
+            looks: 0,
             past: Total::default(),
         })
     }

@@ -178,6 +178,29 @@ fn thousands_of_leechers_get_everything_and_little_twice() {
     assert!(by_seeder < needed / 2, "{by_seeder} of {needed}");
 }
 
+/// Chokers and pickers are called because something happened, not in every step for every host.
+#[test]
+fn the_work_for_a_block_does_not_grow_with_the_swarm() {
+    let looks_per_block = |leechers| {
+        let (network, mut options) = fig_9();
+        options.hosts.leechers = leechers;
+        options.hosts.seeders = leechers / 100;
+        options.hosts.seeders_in = Vec::new();
+        options.size = 1 << 20;
+        options.peers = 8;
+        options.arrive = Duration::from_secs(10);
+        let mut swarm = Swarm::new(&network, &options, SelectBy::Downloader).unwrap();
+        while swarm.finished() < leechers {
+            assert!(swarm.now() < options.duration, "not done in time");
+            swarm.step().unwrap();
+        }
+        let blocks = swarm.total().bytes as f64 / f64::from(hawser_wire::BLOCK);
+        swarm.looks as f64 / blocks
+    };
+    let (small, large) = (looks_per_block(300), looks_per_block(3000));
+    assert!(large < 1.2 * small && large < 5.0, "{small}, {large}");
+}
+
 #[test]
 fn leechers_help_each_other() {
     // Alone the seeder needs 20 s for four times 100 Mbit over its two links of 10 Mbit/s.

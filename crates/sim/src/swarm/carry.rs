@@ -42,6 +42,7 @@ impl Swarm {
     pub(super) fn review(&mut self, now: Now) {
         let informed = std::mem::take(&mut self.members.informed);
         let fed = self.members.fed.keys().copied();
+        self.looks += (fed.len() + informed.len()) as u64;
         for host in fed {
             self.hosts[host as usize].pieces.review(now.instant);
         }
@@ -63,6 +64,7 @@ impl Swarm {
             let Some(flow) = flows.get(key).filter(|it| it.in_vain != Some(to.chances())) else {
                 continue;
             };
+            self.looks += 1;
             let fetch = to.request(key).or_else(|| {
                 let late = |conn| flows.get(pieces::flow(conn, key.to)?)?.late();
                 to.is_ending().then(|| to.repeat(key, late))?

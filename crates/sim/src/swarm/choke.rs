@@ -71,6 +71,7 @@ impl Swarm {
     pub(super) fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
         self.review_interests();
         for from in self.chokers.due(now.instant) {
+            self.looks += 1;
             let Host {
                 choker,
                 peers,
@@ -115,6 +116,7 @@ impl Swarm {
         let mut pairs = std::mem::take(&mut self.chokers.interests);
         pairs.sort_unstable();
         pairs.dedup();
+        self.looks += pairs.len() as u64;
         for Pair { from, to } in pairs {
             let wants = self.hosts[to as usize].pieces.wants(from);
             let host = &mut self.hosts[from as usize];
