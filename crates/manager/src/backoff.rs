@@ -70,11 +70,17 @@ const EAGER: Duration = Duration::from_millis(500);
 /// retried.
 const REPLACE_FAILURES: u32 = 2;
 
+/// A connection that ends before this, and was of no use, is brief. The path works then, but whatever accepts
+/// connections ends them: to try again at once would do so hundreds of times per second.
+const BRIEF: Duration = Duration::from_secs(2);
+
 /// The failures of one path, and when it may be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     pace: Pace,
     failures: u32,
+    /// Number of brief connections in a row.
+    brief: u32,
     until: Option<Instant>,
     /// Whether the pause is what the remote or the transfer wants, and no guess about the path.
     is_told: bool,
@@ -86,6 +92,7 @@ impl Backoff {
         Self {
             pace,
             failures: 0,
+            brief: 0,
             until: None,
             is_told: false,
         }
@@ -111,12 +118,7 @@ impl Backoff {
     /// Records a failure. The path is not retried before the pause of the table, or `at_least` if
     /// that is longer, is over.
     pub fn fail(&mut self, failure: Failure, at_least: Duration, now: Instant) {
-        let table: &[Duration] = match self.pace {
-            Pace::Own => &OWN_BACKOFFS,
-            Pace::Assigned => &ASSIGNED_BACKOFFS,
-        };
-        let steps = table.len() as u32;
-        let step = table[self.failures.min(steps - 1) as usize];
+        let (step, steps) = (self.pause_after(self.failures), self.table().len() as u32);
         let pause = match failure {
             Failure::Stalled => Duration::ZERO,
             Failure::Refused => REFUSED_BACKOFF,
@@ -133,7 +135,37 @@ impl Backoff {
         self.until = Some(now + pause.max(at_least));
     }
 
-    /// Forgets all failures: the path works, or has changed so that they no longer count.
+    /// Records how long a connection has `lasted` that ended, which is a [failure](Self::fail) as well. From
+    /// the second brief one in a row on, the path is not retried before the pause of the table is over, which
+    /// nothing shortens.
+    pub(crate) fn ended(&mut self, lasted: Duration, was_of_use: bool, now: Instant) {
+        if was_of_use || lasted >= BRIEF {
+            self.brief = 0;
+            return;
+        }
+        if let Some(before) = self.brief.checked_sub(1) {
+            self.until = self.until.max(Some(now + self.pause_after(before)));
+            self.is_told = true;
+        }
+        self.brief = self.brief.saturating_add(1);
+    }
+
+    /// The pauses by number of failures in a row.
+    fn table(&self) -> &'static [Duration] {
+        match self.pace {
+            Pace::Own => &OWN_BACKOFFS,
+            Pace::Assigned => &ASSIGNED_BACKOFFS,
+        }
+    }
+
+    /// The pause of the table after this many failures in a row, before the one that just happened.
+    fn pause_after(&self, failures: u32) -> Duration {
+        let table = self.table();
+        table[(failures as usize).min(table.len() - 1)]
+    }
+
+    /// Forgets all failures: the path works, or has changed so that they no longer count. Brief connections
+    /// still do.
     pub fn reset(&mut self) {
         self.failures = 0;
         self.until = None;

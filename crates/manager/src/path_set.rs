@@ -183,6 +183,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             withdrawn_held: false,
             lag: Lag::default(),
             loss: Loss::default(),
+            since: now,
+            before: entry.bytes,
         };
         if let Some(before) = entry.open.replace(open) {
             self.orders.push(Order::close(
@@ -208,9 +210,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let Some(entry) = find(&mut self.entries, subflow) else {
             return;
         };
-        entry.remove(subflow);
+        entry.lose(subflow, failure, at_least, now);
         entry.error = Some(error);
-        entry.backoff.fail(failure, at_least, now);
         self.choose();
     }
 

@@ -63,3 +63,43 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, MS, path};
+    use super::*;
+    use crate::backoff::Failure;
+
+    use hawser_path::Select;
+
+    /// How often a remote is dialed within a minute that ends each connection right after it is connected;
+    /// after `bytes` of each arrived.
+    fn dials_in_a_minute(bytes: u64) -> usize {
+        let mut bench = Bench::new(Select::shortest(), 1);
+        let start = Instant::now();
+        let (mut now, mut dials) = (start, 0);
+        let one = path(&[1]);
+        bench.offer(std::slice::from_ref(&one), now);
+        while now < start + Duration::from_secs(60) {
+            if bench.dials(now).is_empty() {
+                now += MS;
+                continue;
+            }
+            dials += 1;
+            bench.connected(&one, MS, now);
+            bench.set.delivered(one.fingerprint(), bytes);
+            now += MS;
+            let subflow = bench.subflows[&one.fingerprint()];
+            bench.set.lost(subflow, Failure::Closed, "no".into(), now);
+        }
+        dials
+    }
+
+    #[test]
+    fn a_remote_that_ends_every_connection_at_once_is_dialed_ever_less_often() {
+        let dials = dials_in_a_minute(0);
+        assert!((10..=25).contains(&dials), "{dials}");
+        // One over which something arrives is dialed again at once.
+        assert!(dials_in_a_minute(1) > 1000);
+    }
+}

@@ -8,7 +8,7 @@ use hawser_path::{Decision, Fingerprint, Path, Reason, Verdict};
 use super::lag::Lag;
 use super::loss::Loss;
 use super::options::{Demand, Replace};
-use crate::backoff::{Backoff, Pace};
+use crate::backoff::{Backoff, Failure, Pace};
 use crate::order::{Action, Cause, Order, SubflowId};
 
 /// A subflow over a path that is no longer offered is closed after delivering nothing for this
@@ -103,6 +103,10 @@ pub struct Open {
     pub(super) withdrawn_held: bool,
     pub(super) lag: Lag,
     pub(super) loss: Loss,
+    /// When it was connected.
+    pub(super) since: Instant,
+    /// The bytes that were received over its path until then.
+    pub(super) before: u64,
 }
 
 /// A subflow that is being dialed.
@@ -221,6 +225,25 @@ impl<P: AsRef<Path>> PathStatus<P> {
             Some(open) => open.stalled.is_some() && !open.late && replace == Replace::Beside,
         };
         demand != Demand::None && self.is_wanted() && self.dialing.is_none() && free
+    }
+
+    /// Records that a subflow could not be connected, or has ended. Its path is not tried again before
+    /// `at_least` is over.
+    pub(super) fn lose(
+        &mut self,
+        subflow: SubflowId,
+        failure: Failure,
+        at_least: Duration,
+        now: Instant,
+    ) {
+        let open = self.open.filter(|open| open.subflow == subflow);
+        self.remove(subflow);
+        self.backoff.fail(failure, at_least, now);
+        if let Some(open) = open {
+            let lasted = now.saturating_duration_since(open.since);
+            let was_of_use = self.bytes > open.before || failure == Failure::Interrupted;
+            self.backoff.ended(lasted, was_of_use, now);
+        }
     }
 
     /// Removes a subflow that has ended.
