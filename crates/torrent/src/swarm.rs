@@ -49,6 +49,7 @@ mod inputs;
 mod metadata;
 mod net;
 mod orders;
+mod padded;
 mod peer_limit;
 mod policy;
 mod recent;
@@ -83,6 +84,7 @@ use self::dialing::Dialing;
 use self::event::Event;
 use self::fetching::Fetching;
 use self::net::Net;
+use self::padded::PaddedBlocks;
 pub(crate) use self::selecting::Select;
 use self::state::Ending;
 pub(crate) use self::state::Swarm;
@@ -425,7 +427,17 @@ impl<T: Transport> Swarm<T> {
         let mut conn = Conn::new(connection, dialed, group, peer_id, serving, messages, now);
         conn.wants.interested = session.interested;
         // A torrent of version 2 alone is known to none but those that understand it.
-        conn.theirs.version_two = session.version_two || self.metainfo.version() == Version::Two;
+        let version = self.metainfo.version();
+        conn.theirs.version_two = session.version_two || version == Version::Two;
+        if self.metainfo.files.iter().any(|file| file.padding) {
+            let shown = conn
+                .remote()
+                .and_then(|(id, _)| self.dialing.remotes.get(&id));
+            let shown = shown.and_then(|remote| remote.whole_blocks);
+            let takes_parts = version != Version::One && conn.theirs.version_two;
+            let is_whole = shown.unwrap_or(!takes_parts && !peer_id.is_hawser());
+            conn.wants.padded = Some(PaddedBlocks::new(self.metainfo.pieces, is_whole));
+        }
         let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);

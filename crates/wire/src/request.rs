@@ -2,6 +2,8 @@
 
 use bytes::{Buf, Bytes};
 
+use crate::message::BLOCK;
+
 /// Maximum length of a block that a peer may request, in bytes, as in other clients.
 pub const MAX_REQUEST: u32 = 128 << 10;
 
@@ -33,6 +35,12 @@ impl Request {
             begin: body.get_u32(),
             length: body.get_u32(),
         }
+    }
+
+    /// The request for the whole block that begins where this one does, in a piece of `size` bytes.
+    pub fn whole_block(&self, size: u32) -> Self {
+        let length = size.saturating_sub(self.begin).min(BLOCK);
+        Self { length, ..*self }
     }
 
     /// Whether these bytes are within a piece of `size` bytes, and not more than may be requested

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::answers::Answers;
+use super::padded::PaddedBlocks;
 use super::remotes::RemoteId;
 use super::subflow::{Dialed, Peer};
 use super::uploads::{NO_ANSWER, Serving};
@@ -72,6 +73,19 @@ pub(super) struct Wants {
     pub interested: bool,
     /// A block was requested.
     requested: bool,
+    /// Its requests for blocks that end in padding; `None` if the torrent has none.
+    pub padded: Option<PaddedBlocks>,
+}
+
+impl Wants {
+    /// A message to the peer as it is sent.
+    fn adapt(&self, message: Message) -> Message {
+        match (message, &self.padded) {
+            (Message::Request(it), Some(padded)) => Message::Request(padded.adapt(it)),
+            (Message::Cancel(it), Some(padded)) => Message::Cancel(padded.adapt(it)),
+            (other, _) => other,
+        }
+    }
 }
 
 /// What the path manager ordered about a connection.
@@ -223,6 +237,7 @@ impl Conn {
         let (mut bytes, mut counted) = (Vec::new(), 0);
         for message in messages {
             let before = bytes.len();
+            let message = self.wants.adapt(message);
             encode(&message, &mut bytes);
             if !matches!(message, Message::Have(_)) {
                 counted += bytes.len() - before;
@@ -244,6 +259,10 @@ impl Conn {
     pub fn request(&mut self, requests: impl IntoIterator<Item = Request>) {
         if !std::mem::replace(&mut self.wants.requested, true) {
             self.connection.expect_data();
+        }
+        let requests: Vec<_> = requests.into_iter().collect();
+        if let Some(padded) = &mut self.wants.padded {
+            requests.iter().for_each(|it| padded.requested(*it));
         }
         self.send(requests.into_iter().map(Message::Request));
     }

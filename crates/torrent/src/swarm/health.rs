@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use hawser_manager::Failure;
 
+use super::padded::PaddedBlocks;
 use super::remotes::Remote;
 use super::state::Swarm;
 use super::subflow::Dialed;
@@ -41,7 +42,13 @@ impl<T: Transport> Swarm<T> {
             _ => Failure::Interrupted,
         };
         tracing::debug!(%peer, path = %conn.connection.fingerprint(), %gone, "connection ended");
+        let whole_blocks = conn
+            .wants
+            .padded
+            .as_ref()
+            .and_then(PaddedBlocks::next_is_whole);
         if let Some((known, dialed)) = self.remote_of(id) {
+            known.whole_blocks = whole_blocks.or(known.whole_blocks);
             let subflow = dialed.subflow;
             known.paths.lost(subflow, failure, gone.to_string(), now);
         }

@@ -33,7 +33,13 @@ impl<T: Transport> Swarm<T> {
             return;
         };
         match input {
-            Input::Block { request, data } => {
+            Input::Block {
+                mut request,
+                mut data,
+            } => {
+                if let Some(padded) = &mut known.wants.padded {
+                    padded.arrived(&mut request, &mut data);
+                }
                 known.delivered(data.len() as u64);
                 if let Some((remote, dialed)) = self.remote_of(conn) {
                     remote.paths.delivered(dialed.path, data.len() as u64);
@@ -70,6 +76,9 @@ impl<T: Transport> Swarm<T> {
                 known.theirs.unchoked = false;
                 known.theirs.choke_at = now;
                 // The peer drops the requests when it chokes (BEP 3).
+                if let Some(padded) = &mut known.wants.padded {
+                    padded.choked();
+                }
                 self.fetching.picker.release(conn);
                 known.set_asked(0, now);
             }

@@ -35,6 +35,8 @@ pub(super) struct Remote<P> {
     /// Why no path to it is known.
     pub no_path: Option<String>,
     pub paths: PathSet<P>,
+    /// Whether it is asked for whole blocks, padding included; `None` if its connections have not shown it.
+    pub whole_blocks: Option<bool>,
     /// When it was found; `None` if it is listed, and dialed as long as the torrent runs.
     pub found_at: Option<Instant>,
     /// The task that watches the paths to it.
@@ -69,6 +71,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
             addr,
             banned: None,
             no_path: None,
+            whole_blocks: None,
             paths: PathSet::new(options),
             found_at,
             watch: None,
