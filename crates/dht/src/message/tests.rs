@@ -217,3 +217,20 @@ fn errors_are_read_as_written() {
     assert!(bytes.starts_with(b"d1:eli203e13:invalid tokene1:t2:xy"));
     assert_eq!(body(&bytes), Body::Error);
 }
+
+#[test]
+fn an_announcement_says_whether_the_port_is_that_of_the_query() {
+    let written = |port| {
+        let announce = Method::Announce {
+            info_hash: TARGET,
+            port,
+            token: b"aoeusnth".to_vec(),
+        };
+        let bytes = write_query(1, ID, &announce, false);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    // Some programs take none that does not say so.
+    assert!(written(None).contains("12:implied_porti1e"));
+    assert!(written(Some(6881)).contains("12:implied_porti0e"));
+    assert!(written(Some(6881)).contains("4:porti6881e"));
+}

@@ -48,7 +48,8 @@ pub(crate) fn write_query(transaction: u32, id: Id, method: &Method, read_only: 
             port: given,
             token: bytes,
         } => {
-            implied = given.is_none().then_some(Value::Int(1));
+            // Optional in BEP 5, but rqbit reads no announcement without it.
+            implied = Some(Value::Int(i64::from(given.is_none())));
             info_hash = Some(Value::Bytes(&id.0));
             // Programs older than `implied_port` need some port.
             port = Some(Value::Int(i64::from(given.unwrap_or(1))));
