@@ -315,7 +315,7 @@ impl Client {
             let text = format!("the metadata of {info_hash} is not known yet: start it first");
             ClientError::Invalid(text)
         })?;
-        let known = view.record.settings.renames;
+        let known = view.record.settings.renames.clone();
         match renames::fault(&metainfo, &known, rename) {
             Some(fault) => Err(ClientError::Invalid(fault)),
             None => Ok(known),

@@ -42,6 +42,7 @@ mod rpc;
 mod run;
 mod runner;
 mod settings;
+mod shared;
 mod state;
 mod stream;
 mod torrents;

@@ -262,7 +262,7 @@ impl Calls for Rpc<'_> {
         Ok(Added {
             id: id(&view),
             hash: hash.0,
-            name: view.record.name,
+            name: view.record.name.clone(),
             is_duplicate: added.is_duplicate,
         })
     }

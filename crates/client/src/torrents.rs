@@ -35,6 +35,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_torrent::InfoHash;
@@ -218,7 +219,7 @@ impl Torrents {
             limits_unsaved_since: None,
         };
         let mut records: Vec<Record> = records.into_iter().collect();
-        records.sort_by_key(|record| (record.rank, record.dates.added, record.info_hash));
+        records.sort_unstable_by_key(|record| (record.rank, record.dates.added, record.info_hash));
         for record in records {
             if !torrents.entries.contains_key(&record.info_hash) {
                 torrents.insert(record, false);
@@ -572,6 +573,11 @@ impl Torrents {
     /// What is kept of a torrent.
     pub fn record(&self, info_hash: InfoHash) -> Option<&Record> {
         Some(&self.entries.get(&info_hash)?.record)
+    }
+
+    /// What is kept of a torrent, as it is now.
+    pub(crate) fn snapshot(&self, info_hash: InfoHash) -> Option<Arc<Record>> {
+        Some(self.entries.get(&info_hash)?.record.snapshot())
     }
 
     /// What a torrent does.

@@ -1,5 +1,6 @@
 //! What is shown of a torrent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_torrent::{FilesProgress, Metainfo, PathState, PeerAddr, PeerState, Phase, Progress};
@@ -13,7 +14,7 @@ use crate::torrents::Status;
 #[derive(Debug, Clone)]
 pub struct View {
     /// What is kept of it. The totals may be a second old.
-    pub record: Record,
+    pub record: Arc<Record>,
     /// What it does.
     pub status: Status,
     /// Its number: given once, and another one after each start of the program.

@@ -1,9 +1,9 @@
 //! What many torrents cost a daemon: time until it serves, memory, processor time at rest.
 //!
 //! `cargo run --release -p hawser-client --example many_torrents [TORRENTS] [ACTIVE]`, by default 10,000 and
-//! 100. Each torrent is a complete file of 16 KiB, in a temporary folder; no peer is found. It runs twice: at
-//! first all content is hashed, then nothing has changed. Where Transmission's daemon is installed, that runs
-//! beside it, after each of the two, with the same torrents.
+//! 100. Each torrent is a complete file of 16 KiB, in a temporary folder; no peer is found. The daemon runs twice,
+//! each time in a process of its own: at first all content is hashed, then nothing has changed. Where
+//! Transmission's daemon is installed, that runs after each of the two, with the same torrents.
 
 mod process;
 mod transmission;
@@ -12,6 +12,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hawser_client::{
@@ -33,11 +34,27 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest wait for the torrents to seed.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// First argument of the process of a daemon. The folder and how many torrents are active follow.
+const DAEMON: &str = "daemon";
+
 type Failure = Box<dyn Error + Send + Sync>;
 
-#[tokio::main]
-async fn main() -> Result<(), Failure> {
-    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<usize>());
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.as_slice() {
+        [first, dir, active] if first == DAEMON => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            let taken = runtime.block_on(run(Path::new(dir), active.parse()?))?;
+            println!("{taken}");
+            Ok(())
+        }
+        numbers => compare(numbers),
+    }
+}
+
+/// Runs hawser and Transmission in turn.
+fn compare(numbers: &[String]) -> Result<(), Failure> {
+    let mut numbers = numbers.iter().map(|text| text.parse::<usize>());
     let count = numbers.next().transpose()?.unwrap_or(10_000);
     let active = numbers.next().transpose()?.unwrap_or(100);
     let active = active.min(count);
@@ -47,8 +64,8 @@ async fn main() -> Result<(), Failure> {
     let other = Transmission::new(dir.path(), &metainfo, &downloads, active)?;
     println!("{count} torrents, {active} active");
     for title in ["all hashed", "nothing changed"] {
-        println!("{title}: hawser: {}", run(dir.path(), active).await?);
-        match tokio::task::block_in_place(|| other.run(count, active))? {
+        println!("{title}: hawser: {}", run_alone(dir.path(), active)?);
+        match other.run(count, active)? {
             Some(taken) => println!("{title}: Transmission: {taken}"),
             None => println!("{title}: Transmission is not installed"),
         }
@@ -140,6 +157,17 @@ fn fill(dir: &Path, count: usize) -> Result<Vec<PathBuf>, Failure> {
         })?;
     }
     Ok(files)
+}
+
+/// Runs a daemon in a process of its own, whose memory has held nothing else, and returns what it prints.
+fn run_alone(dir: &Path, active: usize) -> Result<String, Failure> {
+    let mut daemon = Command::new(std::env::current_exe()?);
+    daemon.arg(DAEMON).arg(dir).arg(active.to_string());
+    let output = daemon.output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout)?.trim_end().to_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into()),
+    }
 }
 
 /// Runs a daemon until it is at rest, and says what it took.

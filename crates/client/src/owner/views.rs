@@ -52,7 +52,7 @@ impl Owner {
     fn view_at(&self, info_hash: InfoHash, position: usize) -> Option<View> {
         let running = self.running.get(&info_hash);
         Some(View {
-            record: self.torrents.record(info_hash)?.clone(),
+            record: self.torrents.snapshot(info_hash)?,
             status: self.torrents.status(info_hash)?,
             number: self.torrents.number(info_hash)?,
             position,

@@ -67,7 +67,7 @@ impl Torrents {
         if changed.is_err() {
             self.restore_limits(limits);
             if let Some(entry) = self.entries.get_mut(&info_hash) {
-                entry.record = kept.record;
+                *entry.record = kept.record;
                 entry.to_verify = kept.to_verify;
                 entry.must_save = kept.must_save;
                 entry.task = kept.task;

@@ -11,7 +11,8 @@ use super::entry::Entry;
 /// of the map.
 #[derive(Debug)]
 pub(super) struct Entries {
-    all: HashMap<InfoHash, Entry>,
+    /// Boxed, so that free places of the table cost little.
+    all: HashMap<InfoHash, Box<Entry>>,
     is_changed: bool,
 }
 
@@ -27,23 +28,23 @@ impl Entries {
     /// A torrent, to change it: the next plan is made anew.
     pub fn get_mut(&mut self, info_hash: &InfoHash) -> Option<&mut Entry> {
         self.is_changed = true;
-        self.all.get_mut(info_hash)
+        self.all.get_mut(info_hash).map(Box::as_mut)
     }
 
     /// A torrent, to change numbers of it that no plan depends on.
     pub fn numbers_mut(&mut self, info_hash: &InfoHash) -> Option<&mut Entry> {
-        self.all.get_mut(info_hash)
+        self.all.get_mut(info_hash).map(Box::as_mut)
     }
 
     /// All torrents, to change numbers of them that no plan depends on.
     pub fn all_numbers_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.all.values_mut()
+        self.all.values_mut().map(Box::as_mut)
     }
 
     /// Adds a torrent in place of one with the same info-hash.
     pub fn insert(&mut self, info_hash: InfoHash, entry: Entry) {
         self.is_changed = true;
-        self.all.insert(info_hash, entry);
+        self.all.insert(info_hash, Box::new(entry));
     }
 
     /// Removes a torrent.
@@ -69,7 +70,7 @@ impl Entries {
 }
 
 impl Deref for Entries {
-    type Target = HashMap<InfoHash, Entry>;
+    type Target = HashMap<InfoHash, Box<Entry>>;
 
     fn deref(&self) -> &Self::Target {
         &self.all

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Traffic;
 use crate::record::{Outcome, Pending, Record, SeedLimit, Totals};
 use crate::settings::QueueLimits;
+use crate::shared::Shared;
 
 /// What a torrent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,7 +89,7 @@ pub(super) struct TaskOrders {
 /// A torrent.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub record: Record,
+    pub record: Shared<Record>,
     /// Its number: given once, and another one after each start of the program.
     pub number: u64,
     pub activity: Activity,
@@ -118,7 +119,7 @@ impl Entry {
     pub fn new(record: Record, number: u64) -> Self {
         Self {
             base: record.totals,
-            record,
+            record: Shared::new(record),
             number,
             activity: Activity::Idle,
             to_verify: false,

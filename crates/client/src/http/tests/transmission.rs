@@ -192,7 +192,13 @@ async fn trackers_are_added_replaced_removed_and_listed() {
     assert_eq!(listed(&detail["trackers"], "url"), all);
     let change = json!({"trackers": [[&one], [], [&three, &one]]});
     let (status, _) = rpc.api.json(&format!("PATCH {path}"), &change).await;
-    let kept = rpc.wait(&hash, |_| true).await.record.settings.trackers;
+    let kept = rpc
+        .wait(&hash, |_| true)
+        .await
+        .record
+        .settings
+        .trackers
+        .clone();
     let expected = vec![vec![one.clone()], vec![three.clone()]];
     assert_eq!((status, kept), (200, Some(expected)));
     let change = json!({"trackers": {"add": [two], "remove": [three]}});
@@ -200,7 +206,13 @@ async fn trackers_are_added_replaced_removed_and_listed() {
         let (status, _) = rpc.api.json(&format!("PATCH {path}"), &change).await;
         assert_eq!(status, expected);
     }
-    let kept = rpc.wait(&hash, |_| true).await.record.settings.trackers;
+    let kept = rpc
+        .wait(&hash, |_| true)
+        .await
+        .record
+        .settings
+        .trackers
+        .clone();
     assert_eq!(kept, Some(vec![vec![one.clone()], vec![two]]));
     let wrong = json!({"trackers": [["no URL"]]});
     let (status, _) = rpc.api.json(&format!("PATCH {path}"), &wrong).await;

@@ -166,7 +166,7 @@ impl Host {
             assert!(kept.totals == entry.record.totals || entry.unsaved_since.is_some());
             kept.totals = entry.record.totals;
             kept.dates.active = entry.record.dates.active;
-            assert_eq!(kept, entry.record);
+            assert_eq!(kept, *entry.record);
         }
         assert_eq!(self.limits_on_disk.as_ref(), Some(torrents.all_limits()));
         assert_eq!(self.groups, torrents.all_limits().groups);
@@ -218,7 +218,7 @@ impl Host {
             assert!(expected, "{hash} has a task and is {:?}", entry.activity);
         }
         let with_task =
-            |entry: &&Entry| entry.takes_place() || entry.activity == Activity::Verifying;
+            |entry: &&Box<Entry>| entry.takes_place() || entry.activity == Activity::Verifying;
         assert_eq!(entries().filter(with_task).count(), self.tasks.len());
     }
 }
