@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use hawser_address::ScionAddr;
 
-/// The addresses at which peers connect; `None` where they cannot connect. And how peers are found, beside
-/// trackers.
+/// The addresses at which peers connect; `None` where they cannot connect. And how peers are found at the
+/// start of the daemon, beside trackers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerAddresses {
     /// For SCION peers.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hawser_discovery::{AllowedWays, PeerFinder};
+use hawser_discovery::PeerFinder;
 use hawser_torrent::{
     DownloadOptions, FileOptions, Network, OuterLimits, RateGroup, SeedLimits, SelectBy, Session,
 };
@@ -17,6 +17,7 @@ use crate::groups::Groups;
 use crate::network::NetworkSettings;
 use crate::port_mapping::PortMapping;
 use crate::settings::{RateLimits, Settings};
+use crate::ways::{WayOpeners, Ways};
 
 /// What all torrents of a host share.
 pub struct Engine {
@@ -26,7 +27,8 @@ pub struct Engine {
     /// For magnet links, whose metadata is fetched over connections that this side opens.
     pub(crate) network: Network,
     /// How peers are found.
-    pub(crate) finder: PeerFinder,
+    ways: Ways,
+    /// Whether peers name others, unless users have set that.
     exchanges_peers: bool,
     pub(crate) storage: FileOptions,
     pub(crate) port_mapping: Option<watch::Receiver<PortMapping>>,
@@ -45,7 +47,7 @@ impl Engine {
             groups: Mutex::default(),
             network,
             // As programs for Transmission expect of the trackers that they add, each in a tier of its own.
-            finder: finder.with_all_tiers(),
+            ways: Ways::new(finder.with_all_tiers()),
             exchanges_peers: true,
             storage: FileOptions::default(),
             port_mapping: None,
@@ -53,10 +55,21 @@ impl Engine {
         }
     }
 
-    /// Sets whether peers name others to each other (BEP 11), unless a torrent is private.
+    /// Sets whether peers name others to each other (BEP 11), unless a torrent is private, or users set it.
     pub fn with_exchange(mut self, exchanges_peers: bool) -> Self {
         self.exchanges_peers = exchanges_peers;
         self
+    }
+
+    /// Sets what opens the ways to find peers that the finder does not have, when they are switched on.
+    pub fn with_openers(mut self, openers: WayOpeners) -> Self {
+        self.ways.set_openers(openers);
+        self
+    }
+
+    /// How peers are found.
+    pub(crate) fn finder(&self) -> &PeerFinder {
+        &self.ways.finder
     }
 
     /// Sets how the files of all torrents are put on disk.
@@ -84,13 +97,19 @@ impl Engine {
         Ok(self)
     }
 
-    /// Has the ways to find peers be on that these settings leave on.
+    /// Opens the ways to find peers that this change switches on, if they are not there.
+    ///
+    /// # Errors
+    /// Why one cannot be opened.
+    pub(crate) fn open_ways(&self, change: &NetworkSettings) -> Result<(), String> {
+        self.ways.open(change)
+    }
+
+    /// Has the ways to find peers be on as these settings say.
     pub(crate) fn allow_ways(&self, settings: &NetworkSettings) {
-        self.finder.allow(AllowedWays {
-            dht: settings.dht != Some(false),
-            local: settings.local != Some(false),
-        });
-        self.network.set_exchange(settings.exchange != Some(false));
+        self.ways.allow(settings);
+        let exchanges = settings.exchange.unwrap_or(self.exchanges_peers);
+        self.network.set_exchange(exchanges);
     }
 
     /// Sets how fast all torrents together send and receive, from now on.
@@ -128,7 +147,8 @@ impl Engine {
         record: PathBuf,
     ) -> DownloadOptions {
         DownloadOptions {
-            exchanges_peers: self.exchanges_peers,
+            // Whether they are is up to the network.
+            exchanges_peers: true,
             record: Some(record),
             storage: self.storage,
             ..options(settings, count)

@@ -49,6 +49,7 @@ mod torrents;
 mod trackers;
 mod view;
 mod watch_folder;
+mod ways;
 mod windows;
 
 pub use self::addresses::PeerAddresses;
@@ -86,6 +87,7 @@ pub use self::torrents::{
     Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic, Transferred,
 };
 pub use self::view::{PeerNumbers, Rates, View};
+pub use self::ways::{OpenWay, WayOpeners};
 
 /// What is answered to requests for what the engine cannot do yet, after what that is.
 pub const UNSUPPORTED: &str = "is not supported yet";

@@ -29,13 +29,13 @@ pub struct NetworkSettings {
         deserialize_with = "read"
     )]
     pub transports: Option<IpTransports>,
-    /// Whether the DHT is searched, if there is one.
+    /// Whether the DHT is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dht: Option<bool>,
-    /// Whether peers are looked for on the own network, if that was to be.
+    /// Whether peers are looked for on the own network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<bool>,
-    /// Whether peers name others, if they were to.
+    /// Whether peers name others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<bool>,
 }
@@ -50,31 +50,14 @@ impl NetworkSettings {
         settings.exchange = self.exchange.or(settings.exchange);
     }
 
-    /// The addresses of peers, with the ways to find them that are on of those that there are.
-    pub(crate) fn ways_on(&self, there: &PeerAddresses) -> PeerAddresses {
+    /// The addresses of peers, with the ways to find them that are on, where the daemon has started with these.
+    pub(crate) fn ways_on(&self, at_start: &PeerAddresses) -> PeerAddresses {
         PeerAddresses {
-            dht: there.dht && self.dht != Some(false),
-            local: there.local && self.local != Some(false),
-            exchange: there.exchange && self.exchange != Some(false),
-            ..*there
+            dht: self.dht.unwrap_or(at_start.dht),
+            local: self.local.unwrap_or(at_start.local),
+            exchange: self.exchange.unwrap_or(at_start.exchange),
+            ..*at_start
         }
-    }
-
-    /// Checks that this change switches on only what is there.
-    ///
-    /// # Errors
-    /// What is not.
-    pub(crate) fn check_ways(&self, there: &PeerAddresses) -> Result<(), &'static str> {
-        for (wanted, is_there, what) in [
-            (self.dht, there.dht, "dht"),
-            (self.local, there.local, "local"),
-            (self.exchange, there.exchange, "pex"),
-        ] {
-            if wanted == Some(true) && !is_there {
-                return Err(what);
-            }
-        }
-        Ok(())
     }
 }
 

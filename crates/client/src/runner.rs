@@ -148,7 +148,7 @@ impl Job {
             return;
         }
         let (sought, stats) = (finding.sought.clone(), finding.stats.subscribe());
-        let search = self.engine.finder.search(sought, stats);
+        let search = self.engine.finder().search(sought, stats);
         let status = search.status();
         let only_trackers = !search.goes_beyond_trackers() && self.record.peers.is_empty();
         self.live.send_modify(|live| {
@@ -209,7 +209,7 @@ impl Job {
                 found.add(peers, source).await;
             }
         }
-        let named = self.engine.finder.add_nodes(nodes);
+        let named = self.engine.finder().add_nodes(nodes);
         tokio::pin!(named);
         let (mut are_named, mut is_checked, mut is_complete) = (false, false, false);
         loop {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hawser_address::{PeerAddr, ScionAddr};
 use hawser_tracker::{AnnounceOptions, Announcer, Identity, Stats};
@@ -62,8 +62,10 @@ pub struct PeerFinder {
     trackers: Option<Client>,
     /// Whether one tracker of each tier is asked.
     all_tiers: bool,
-    dht: Option<DhtNodes>,
-    local: Option<LocalDiscovery>,
+    /// Also added while searches run; clones share it.
+    dht: Arc<OnceLock<DhtNodes>>,
+    /// The same of the own network.
+    local: Arc<OnceLock<LocalDiscovery>>,
     allowed: Arc<watch::Sender<AllowedWays>>,
 }
 
@@ -75,8 +77,8 @@ impl fmt::Debug for PeerFinder {
             .field("scion", &self.scion)
             .field("trackers", &self.trackers.is_some())
             .field("all_tiers", &self.all_tiers)
-            .field("dht", &self.dht)
-            .field("local", &self.local.is_some())
+            .field("dht", &self.dht.get())
+            .field("local", &self.has_local())
             .field("allowed", &*self.allowed.borrow())
             .finish()
     }
@@ -113,14 +115,34 @@ impl PeerFinder {
 
     /// Also searches the DHT.
     pub fn with_dht(mut self, nodes: DhtNodes) -> Self {
-        self.dht = Some(nodes);
+        self.dht = Arc::new(nodes.into());
         self
     }
 
     /// Also looks for peers on the own network.
     pub fn with_local(mut self, local: LocalDiscovery) -> Self {
-        self.local = Some(local);
+        self.local = Arc::new(local.into());
         self
+    }
+
+    /// Also searches the DHT from now on, if it is not searched yet: also searches that run, and all clones.
+    pub fn add_dht(&self, nodes: DhtNodes) {
+        if self.dht.set(nodes).is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Also looks for peers on the own network from now on, if that is not done yet: also searches that run, and
+    /// all clones.
+    pub fn add_local(&self, local: LocalDiscovery) {
+        if self.local.set(local).is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Has searches look again at which ways are on.
+    fn wake(&self) {
+        self.allowed.send_modify(|_| {});
     }
 
     /// Sets which ways are on, from now on, also for searches that run, and for all clones.
@@ -136,12 +158,17 @@ impl PeerFinder {
 
     /// Whether the DHT is searched.
     pub fn has_dht(&self) -> bool {
-        self.dht.is_some()
+        self.dht.get().is_some()
+    }
+
+    /// Whether peers are looked for on the own network.
+    pub fn has_local(&self) -> bool {
+        self.local.get().is_some()
     }
 
     /// Adds nodes of the DHT that a torrent names. Those whose names cannot be looked up are left out.
     pub async fn add_nodes(&self, named: &[DhtNode]) {
-        let Some(dht) = &self.dht else {
+        let Some(dht) = self.dht.get() else {
             return;
         };
         for node in named {
@@ -192,7 +219,7 @@ impl PeerFinder {
             Some(false) => PeerPorts::of(self.tcp, self.scion),
             None => PeerPorts::default(),
         };
-        let nodes = self.dht.as_ref().filter(|_| self.allowed.borrow().dht)?;
+        let nodes = self.dht.get().filter(|_| self.allowed.borrow().dht)?;
         let (info_hash, mapped) = (sought.info_hash, &self.mapped);
         Some(nodes.search(info_hash, ports, mapped, sought.downloads, sink))
     }
@@ -207,7 +234,7 @@ impl PeerFinder {
             Some(true) => return None,
             known => known == Some(false),
         };
-        let local = self.local.as_ref();
+        let local = self.local.get();
         let local = local.filter(|_| self.allowed.borrow().local)?;
         Some(local.search(sought.info_hash, announces, sink))
     }

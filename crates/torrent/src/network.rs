@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hawser_address::PeerAddr;
 use hawser_endhost::{self as endhost, Endhost, IsdAsn, ScionAddr};
@@ -27,7 +27,8 @@ pub struct Network {
     mapped: Option<watch::Receiver<Option<u16>>>,
     /// The lock is held for single reads and writes.
     ip: Arc<RwLock<IpSettings>>,
-    dht: Option<DhtContacts>,
+    /// Set once; clones share it.
+    dht: Arc<OnceLock<DhtContacts>>,
 }
 
 /// How IP peers are reached, and whether peers are exchanged. It may change at any time.
@@ -71,7 +72,7 @@ impl Network {
                 },
                 exchanges_peers: true,
             })),
-            dht: None,
+            dht: Arc::default(),
         }
     }
 
@@ -163,11 +164,12 @@ impl Network {
         self.encryption().unwrap_or(Policy::Prefer)
     }
 
-    /// Tells peers of the nodes of the DHT in `contacts`, and these of the nodes of peers (BEP 5), except
-    /// with private torrents (BEP 27).
-    pub fn with_dht(mut self, contacts: DhtContacts) -> Self {
-        self.dht = Some(contacts);
-        self
+    /// Tells peers of the nodes of the DHT in `contacts`, and these of the nodes of peers (BEP 5), unless it does
+    /// that with others already: with torrents that begin from now on, except private ones (BEP 27). Holds for all
+    /// clones.
+    pub fn add_dht(&self, contacts: DhtContacts) {
+        // Another one was first.
+        let _ = self.dht.set(contacts);
     }
 
     fn endpoint(&self) -> Result<(&Endpoint, &Endhost), String> {
@@ -315,7 +317,7 @@ impl Transport for Network {
     }
 
     fn dht(&self) -> Option<&DhtContacts> {
-        self.dht.as_ref()
+        self.dht.get()
     }
 
     fn exchanges_peers(&self) -> bool {

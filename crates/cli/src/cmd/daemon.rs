@@ -5,15 +5,18 @@ mod config;
 mod limits;
 mod port;
 mod transfers;
+mod ways;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_client::{Engine, IncompleteChange, NetworkSettings, PeerAddresses, PortMapper};
 use hawser_daemon::{Options, Prepared};
+use hawser_discovery::DhtNodes;
 use hawser_endhost::Endhost;
 use hawser_quic::Config;
 use hawser_service::{HostNetwork, ServiceEvent};
@@ -25,8 +28,9 @@ pub use self::config::{state_to_find, usual};
 use self::limits::LimitArgs;
 pub use self::limits::ratio;
 use self::port::PortArgs;
+use self::ways::DaemonDht;
 use super::address::{Listen, listen, tcp};
-use super::find::{self, Dht, FindArgs, Ways};
+use super::find::{self, FindArgs, Ways};
 use super::network::{HostArgs, Sockets, TransportArgs};
 use super::storage::StorageArgs;
 use super::{files, headings, process};
@@ -178,14 +182,13 @@ async fn work(
     let (host, network) = join(args, &config, &state, &events).await?;
     let (api, count) = (prepared.addresses(), prepared.torrents());
     let settings = prepared.network();
+    let ways = ways::with_kept(ways, settings);
     let joined = prepared.join(network, events).await?;
-    let mut sockets = open(args, settings, host).await?;
-    let dht = match ways.dht {
-        true => Some(Dht::open(&args.find, &[], &mut sockets, Some(state.join(NODES))).await?),
-        false => None,
-    };
-    let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
-    let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
+    let sockets = open(args, settings, host).await?;
+    let dht = Arc::new(DaemonDht::new(&args.find, &sockets, state.join(NODES)));
+    let nodes = ways.dht.then(|| dht.open()).transpose()?;
+    let at = nodes.as_ref().map_or(Vec::new(), DhtNodes::local_addrs);
+    let at: Vec<String> = at.iter().map(PeerAddr::to_string).collect();
     let mapper = args.port.start(sockets.addresses.tcp)?;
     let addresses = PeerAddresses {
         scion: sockets.addresses.scion,
@@ -197,8 +200,8 @@ async fn work(
     let ready = || {
         let plural = if count == 1 { "" } else { "s" };
         outln!("serving {count} torrent{plural} {}", sockets.addresses);
-        if !nodes.is_empty() {
-            outln!("nodes of the DHT at {}", nodes.join(", "));
+        if !at.is_empty() {
+            outln!("nodes of the DHT at {}", at.join(", "));
         }
         transfers::show_limits(&config);
         outln!("API at http://{}", api.http);
@@ -208,9 +211,14 @@ async fn work(
         outln!("page at http://{}/", api.http);
     };
     // Also without an engine what was begun is ended in order.
-    let ended = match engine(args, ways, &sockets, dht.as_ref(), mapper.as_ref()) {
+    let ended = match engine(args, ways, &sockets, nodes, mapper.as_ref()) {
         Ok(engine) => joined
-            .run(engine, addresses, stop, ready)
+            .run(
+                engine.with_openers(ways::openers(&dht, &sockets)),
+                addresses,
+                stop,
+                ready,
+            )
             .await
             .map_err(Failure::from),
         Err(failure) => Err(failure),
@@ -218,9 +226,7 @@ async fn work(
     if let Some(mapper) = mapper {
         mapper.stop().await;
     }
-    if let Some(dht) = dht {
-        dht.stop().await;
-    }
+    dht.stop().await;
     sockets.close().await;
     ended
 }
@@ -310,7 +316,7 @@ fn engine(
     args: &DaemonArgs,
     ways: Ways,
     sockets: &Sockets,
-    dht: Option<&Dht>,
+    dht: Option<DhtNodes>,
     mapper: Option<&PortMapper>,
 ) -> Result<Engine, Failure> {
     let mut finder = find::finder(ways, true, sockets, dht)?;

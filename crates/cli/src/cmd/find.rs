@@ -9,12 +9,12 @@ use hawser_discovery::DhtNode;
 use hawser_torrent::{InfoHash, Metainfo};
 
 pub use self::dht::Dht;
-pub use self::finding::{Finding, finder, of_download, of_seeder};
+pub use self::finding::{Finding, finder, of_download, of_seeder, open_local};
 use super::network::Sockets;
 use super::{folders, headings};
 use crate::failure::Failure;
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct FindArgs {
     /// Ways to find peers: tracker, dht, local (on the own network), pex (from peers), or none; with
     /// commas between them [default: tracker,pex where the torrent or the link names trackers, dht,pex
@@ -119,6 +119,13 @@ impl FindArgs {
         self.has(Way::Dht)
     }
 
+    /// The same, and the DHT asked for by name.
+    pub fn with_dht(&self) -> Self {
+        let mut args = self.clone();
+        args.find.get_or_insert_default().push(Way::Dht);
+        args
+    }
+
     fn has(&self, way: Way) -> bool {
         self.find.as_ref().is_some_and(|ways| ways.contains(&way))
     }
@@ -140,6 +147,20 @@ impl FindArgs {
     /// Wrong use, if flags exclude each other, trackers are to be asked and there is none, or a private
     /// torrent is to be found elsewhere.
     pub fn ways(&self, sought: &Sought) -> Result<Ways, Failure> {
+        let ways = self.ways_with(sought)?;
+        if !self.dht_node.is_empty() && !ways.dht {
+            let text = "--dht-node: --find leaves the DHT out: add dht to it";
+            return Err(Failure::usage(text));
+        }
+        if self.dht_port.is_some() && !ways.dht {
+            let text = "--dht-port: the DHT is not used: add --find dht, or --dht-node";
+            return Err(Failure::usage(text));
+        }
+        Ok(ways)
+    }
+
+    /// As [`Self::ways`], also where flags of the DHT are given and it is not used.
+    fn ways_with(&self, sought: &Sought) -> Result<Ways, Failure> {
         let (has_trackers, is_private) =
             (!sought.trackers.is_empty(), sought.is_private == Some(true));
         let names_nodes = !self.dht_node.is_empty();
@@ -167,9 +188,6 @@ impl FindArgs {
         if ways.trackers && !has_trackers {
             return wrong("--find tracker: the torrent names no tracker: leave it out");
         }
-        if names_nodes && !ways.dht {
-            return wrong("--dht-node: --find leaves the DHT out: add dht to it");
-        }
         if (ways.dht || ways.local) && is_private {
             let flag = match (names_nodes, ways.dht) {
                 (true, _) => "--dht-node",
@@ -181,13 +199,11 @@ impl FindArgs {
                  leave it out"
             )));
         }
-        if self.dht_port.is_some() && !ways.dht {
-            return wrong("--dht-port: the DHT is not used: add --find dht, or --dht-node");
-        }
         Ok(ways)
     }
 
-    /// The ways for all torrents of a daemon: each is asked where a torrent has it.
+    /// The ways for all torrents of a daemon: each is asked where a torrent has it. The DHT may be switched on while
+    /// the daemon runs, so its flags may be given without it.
     ///
     /// # Errors
     /// Wrong use, if flags exclude each other.
@@ -201,25 +217,24 @@ impl FindArgs {
             left: 0,
             downloads: true,
         };
-        self.ways(&sought)
+        self.ways_with(&sought)
     }
 
     /// Runs the nodes of this program for a torrent, if `ways` say so.
     ///
     /// # Errors
     /// If no node can be opened.
-    pub async fn open_dht(
+    pub fn open_dht(
         &self,
         ways: Ways,
         sought: &Sought,
-        sockets: &mut Sockets,
+        sockets: &Sockets,
     ) -> Result<Option<Dht>, Failure> {
         if !ways.dht {
             return Ok(None);
         }
         let folder = folders::kept("dht");
-        let dht = Dht::open(self, &sought.nodes, sockets, folder).await?;
-        Ok(Some(dht))
+        Ok(Some(Dht::open(self, &sought.nodes, sockets, folder)?))
     }
 
     /// The first SCION node that the user names, which makes a SCION network necessary.

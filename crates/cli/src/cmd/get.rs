@@ -234,13 +234,9 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             let of_link = metadata::peers(magnet).await?.into_iter();
             peers.extend(of_link.filter(|peer| peer.ip().is_some() || !args.peers.no_scion));
         }
-        let (mut sockets, offered) = open(&args, &peers, ways).await?;
+        let (sockets, offered) = open(&args, &peers, ways).await?;
         let options = args.options(&peers, ways, select, policy);
-        let dht = args
-            .peers
-            .find
-            .open_dht(ways, &sought, &mut sockets)
-            .await?;
+        let dht = args.peers.find.open_dht(ways, &sought, &sockets)?;
         let mut finding = Finding::begin(ways, &sought, &sockets, dht)?;
         let ended = fetch(
             &args,

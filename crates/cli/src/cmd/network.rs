@@ -163,7 +163,8 @@ impl TransportArgs {
     }
 }
 
-/// The sockets of a seeder or a download.
+/// The sockets of a seeder or a download. Clones are of the same.
+#[derive(Clone)]
 pub struct Sockets {
     /// All sockets, as the engine takes them.
     pub network: Network,

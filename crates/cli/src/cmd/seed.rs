@@ -199,8 +199,8 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             args.transport.transports(),
         )
         .await?;
-        let mut sockets = sockets.with_encryption(args.transport.encryption);
-        let dht = args.find.open_dht(ways, &sought, &mut sockets).await?;
+        let sockets = sockets.with_encryption(args.transport.encryption);
+        let dht = args.find.open_dht(ways, &sought, &sockets)?;
         let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
         let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
 

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
+use hawser_discovery::{
+    Client as TrackerClient, ClientOptions, DhtNodes, LocalDiscovery, LocalOptions, PeerFinder,
+};
 use hawser_fuzz::{Answered, Description};
 use hawser_torrent::{CreateOptions, Metainfo, Network, create};
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::WayOpeners;
 use crate::engine::Engine;
 use crate::state::{StateError, StateFolder};
 use crate::torrents::Bounds;
@@ -46,6 +49,27 @@ struct Api {
     dir: TempDir,
 }
 
+/// The ways to find peers that can be switched on, on loopback.
+fn openers() -> WayOpeners {
+    WayOpeners {
+        dht: Some(Box::new(|| {
+            let mut nodes = DhtNodes::default();
+            let address = "127.0.0.1:0".parse().unwrap();
+            let opened = nodes.open_ip(address, &Default::default());
+            opened
+                .map(|()| nodes)
+                .map_err(|error: std::io::Error| error.to_string())
+        })),
+        local: Some(Box::new(|| {
+            let opened = LocalDiscovery::open(LocalOptions {
+                port: None,
+                ip: Some([127, 0, 0, 1].into()),
+            });
+            opened.map_err(|error| error.to_string())
+        })),
+    }
+}
+
 impl Api {
     async fn start() -> Self {
         let token = Token::random().unwrap();
@@ -58,17 +82,16 @@ impl Api {
         let dir = tempfile::tempdir().unwrap();
         let (state, records, _) = StateFolder::open(&dir.path().join("state")).unwrap();
         let trackers = TrackerClient::new(ClientOptions::default()).unwrap();
-        let engine = Engine::new(Network::ip(), PeerFinder::default().with_trackers(trackers));
+        let engine = Engine::new(Network::ip(), PeerFinder::default().with_trackers(trackers))
+            .with_exchange(false)
+            .with_openers(openers());
         let stop = CancellationToken::new();
         let downloads = dir.path().join("downloads");
         let bounds = Bounds::default();
         let (client, task) =
             Client::start(engine, state, records, bounds, &downloads, stop.clone());
-        // Only the own network of the ways to find peers.
-        let addresses = PeerAddresses {
-            local: true,
-            ..PeerAddresses::default()
-        };
+        // Trackers alone of the ways to find peers.
+        let addresses = PeerAddresses::default();
         let daemon = Daemon::for_callers(client.clone(), addresses, callers, stop.clone()).unwrap();
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap())
             .await

@@ -521,7 +521,7 @@ pub(super) async fn change_daemon(
     let alternative = change.alternative.unwrap_or_default().into();
     let queue = change.queue.unwrap_or_default().read().map_err(bad)?;
     let network = change.network.unwrap_or_default();
-    let network = network.read(&daemon.inner.addresses).map_err(bad)?;
+    let network = network.read().map_err(bad)?;
     let client = &daemon.inner.client;
     let changed = client.change_all(network, move |all| {
         all.change_alternative(alternative)?;

@@ -8,7 +8,8 @@ impl Owner {
     /// Makes a change of the limits of all torrents, and of how peers are reached: all of it, or nothing.
     ///
     /// # Errors
-    /// What is refused, or [`CommandError::Value`], if the address at which peers connect is in use.
+    /// What is refused, or [`CommandError::Value`], if the address at which peers connect is in use, or a way to find
+    /// peers cannot be opened.
     pub fn change_all(
         &mut self,
         network: NetworkSettings,
@@ -25,8 +26,12 @@ impl Owner {
     /// Changes how peers are reached, at once.
     ///
     /// # Errors
-    /// [`CommandError::Value`], if the address at which they connect is in use; nothing is changed then.
+    /// [`CommandError::Value`], if the address at which they connect is in use, or a way to find them cannot be
+    /// opened; nothing is changed then.
     fn change_network(&mut self, changes: NetworkSettings) -> Result<(), CommandError> {
+        self.engine
+            .open_ways(&changes)
+            .map_err(CommandError::Value)?;
         let network = &self.engine.network;
         if let Some(transports) = changes.transports {
             let changed = network.set_transports(transports);

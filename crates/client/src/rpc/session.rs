@@ -29,7 +29,7 @@ pub(super) struct SessionChanges {
 
 impl SessionChanges {
     /// Reads changes of this session. It shows the port at the gateway in place of that of the addresses of
-    /// peers, and which ways to find peers are on of those that are there.
+    /// peers.
     ///
     /// # Errors
     /// If one is not supported yet.
@@ -84,11 +84,6 @@ impl SessionChanges {
                 other if set_alternative(other, &mut read.alternative) => {}
                 other => check(other, session, there)?,
             }
-        }
-        if let Err(what) = read.network.check_ways(there) {
-            let text =
-                format!("to find peers by {what} while the daemon was started without (--find)");
-            return Err(unsupported(&text));
         }
         if transports != shown_transports(session) {
             read.network.transports = Some(match transports {
@@ -296,16 +291,13 @@ mod tests {
         session.network.port = 7001;
         let there = PeerAddresses {
             tcp: Some(([127, 0, 0, 1], 6881).into()),
-            local: true,
             ..PeerAddresses::default()
         };
         let check = |setting| SessionChanges::read(&[setting], &session, &there).is_ok();
         // The mapped port and the local one.
         assert!(check(Setting::Port(7001)) && check(Setting::Port(6881)));
         assert!(!check(Setting::Port(6882)));
-        // Only what is there is switched on.
-        assert!(check(Setting::Dht(false)) && !check(Setting::Dht(true)));
-        assert!(check(Setting::Lpd(true)) && !check(Setting::Pex(true)));
+        assert!(check(Setting::Dht(true)) && check(Setting::Lpd(true)));
         assert!(check(Setting::StalledMinutes(0)) && !check(Setting::StalledMinutes(5)));
     }
 

@@ -160,3 +160,31 @@ async fn a_search_follows_which_ways_are_on() {
     assert!(announces.dht.is_none());
     drop(router);
 }
+
+#[tokio::test]
+async fn a_search_that_runs_uses_ways_that_are_added() {
+    let (router, at) = node();
+    let announcer = program(7013, at).await;
+    let mut announces = begin(&announcer, sought(Some(false), false));
+    let seeker = PeerFinder::new(tcp(7014), None);
+    let mut search = begin(&seeker, sought(Some(false), true));
+    assert!(!search.goes_beyond_trackers());
+    let (nodes, _) = node();
+    nodes.add_nodes(&[at]).await;
+    seeker.add_dht(nodes);
+    let options = LocalOptions {
+        port: None,
+        ip: Some([127, 0, 0, 1].into()),
+    };
+    seeker.add_local(LocalDiscovery::open(options).unwrap());
+    let found = async {
+        tokio::select! {
+            found = search.found() => found,
+            () = async { loop { announces.found().await; } } => unreachable!(),
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, found).await.unwrap();
+    assert_eq!(found, (vec![peer(7013)], PeerSource::Dht));
+    assert!(search.local.is_some());
+    drop(router);
+}

@@ -34,15 +34,16 @@ pub struct Dht {
 }
 
 impl Dht {
-    /// Runs nodes of all kinds that this host can have, and tells peers of them. They begin with those of the
+    /// Runs nodes of all kinds that this host can have, and tells peers of them. Must be called inside a tokio
+    /// runtime. They begin with those of the
     /// last run in `folder`, where they are kept again, those of the flags, and those that a torrent names.
     ///
     /// # Errors
     /// If no node can be opened.
-    pub async fn open(
+    pub fn open(
         args: &FindArgs,
         of_torrent: &[DhtNode],
-        sockets: &mut Sockets,
+        sockets: &Sockets,
         folder: Option<PathBuf>,
     ) -> Result<Self, Failure> {
         if let Some(node) = args.scion_node().filter(|_| sockets.host().is_none()) {
@@ -53,7 +54,7 @@ impl Dht {
         let (kept, saved) = keep(folder);
         let nodes = open_nodes(args.dht_port, sockets, &saved)?;
         let (contacts, mut named) = DhtContacts::new(&nodes.local_addrs());
-        sockets.network = sockets.network.clone().with_dht(contacts);
+        sockets.network.add_dht(contacts);
         let mut tasks = JoinSet::new();
         let of_peers = nodes.clone();
         tasks.spawn(async move {

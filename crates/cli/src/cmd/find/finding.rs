@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hawser_discovery::{
-    Client, ClientOptions, Datagrams, LocalDiscovery, LocalOptions, PeerFinder, PeerSearch,
-    ScionDatagrams,
+    Client, ClientOptions, Datagrams, DhtNodes, LocalDiscovery, LocalError, LocalOptions,
+    PeerFinder, PeerSearch, ScionDatagrams,
 };
 use hawser_torrent::{FoundPeers, PeerAddr, Progress, SeedProgress};
 use hawser_tracker::{Host, Stats, TrackerStatus, TrackerUrl};
@@ -45,7 +46,7 @@ impl Finding {
             ..Stats::default()
         });
         let is_over_scion = names_scion(&sought.trackers);
-        let finder = finder(ways, is_over_scion, sockets, dht.as_ref())?;
+        let finder = finder(ways, is_over_scion, sockets, dht.as_ref().map(Dht::nodes))?;
         let sought = hawser_discovery::Sought {
             info_hash: sought.info_hash.0,
             peer_id: hawser_torrent::new_peer_id(),
@@ -144,7 +145,7 @@ pub fn finder(
     ways: Ways,
     trackers_over_scion: bool,
     sockets: &Sockets,
-    dht: Option<&Dht>,
+    dht: Option<DhtNodes>,
 ) -> Result<PeerFinder, Failure> {
     let tcp = sockets.addresses.tcp;
     let mut finder = PeerFinder::new(tcp, sockets.addresses.scion);
@@ -159,17 +160,24 @@ pub fn finder(
         };
         finder = finder.with_trackers(Client::new(options).doing("trackers")?);
     }
-    if let Some(dht) = dht {
-        finder = finder.with_dht(dht.nodes());
+    if let Some(nodes) = dht {
+        finder = finder.with_dht(nodes);
     }
     if ways.local {
-        let local = LocalDiscovery::open(LocalOptions {
-            port: tcp.map(|tcp| tcp.port()),
-            ip: tcp.map(|tcp| tcp.ip()).filter(|ip| !ip.is_unspecified()),
-        });
-        finder = finder.with_local(local?);
+        finder = finder.with_local(open_local(tcp)?);
     }
     Ok(finder)
+}
+
+/// Joins local discovery, for peers that connect at `tcp`.
+///
+/// # Errors
+/// When no interface can be used.
+pub fn open_local(tcp: Option<SocketAddr>) -> Result<LocalDiscovery, LocalError> {
+    LocalDiscovery::open(LocalOptions {
+        port: tcp.map(|tcp| tcp.port()),
+        ip: tcp.map(|tcp| tcp.ip()).filter(|ip| !ip.is_unspecified()),
+    })
 }
 
 /// Whether a tracker is in the SCION network.

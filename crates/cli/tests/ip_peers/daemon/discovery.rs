@@ -1,5 +1,8 @@
 //! Peers that the daemon finds by itself. No node of the DHT but those of the tests is ever asked.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use super::*;
 use crate::dht::{NOBODY, Router};
 
@@ -36,6 +39,27 @@ impl<'a> Host<'a> {
     fn listens(&self) -> &str {
         let at = self.ready.split_once("to IP peers at ");
         at.unwrap().1.lines().next().unwrap()
+    }
+
+    /// Switches a way to find peers on or off.
+    fn switch(&self, way: &str, is_on: bool) {
+        let api = self.ready.split_once("API at http://").unwrap().1;
+        let api = api.lines().next().unwrap();
+        let token = self.files.path(&format!("{}-state/token", self.name));
+        let token = fs::read_to_string(token).unwrap();
+        let body = serde_json::json!({"network": {way: is_on}}).to_string();
+        let mut stream = TcpStream::connect(api).unwrap();
+        write!(
+            stream,
+            "PATCH /api/v1/daemon HTTP/1.0\r\nHost: {api}\r\nAuthorization: Bearer {}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            token.trim(),
+            body.len(),
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some("200"), "{answer}");
     }
 
     fn object(&self, args: &[&str]) -> Value {
@@ -160,6 +184,44 @@ fn ways_that_exclude_each_other_are_wrong_use_of_a_daemon() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(refused(&["--find", "none,dht"]).contains("none excludes"));
-    let error = refused(&["--find", "pex", "--dht-node", NOBODY]);
-    assert!(error.contains("add dht"), "{error}");
+}
+
+#[test]
+fn a_daemon_finds_peers_by_ways_that_are_switched_on_while_it_runs() {
+    if !no_scion_here() {
+        return;
+    }
+    let (files, router) = (Files::new(), Router::start());
+    fs::write(files.path("data"), vec![29; 400_000]).unwrap();
+    let (content, torrent) = (files.name("data"), files.name("data.torrent"));
+    let create = ["torrent", "create", &content, "-o", &torrent, "--force"];
+    assert!(command(&create).output().unwrap().status.success());
+    let flags = |ways| match ways {
+        // It does without.
+        "local" => vec!["--find", ways],
+        _ => vec!["--find", ways, "--dht-node", router.node()],
+    };
+    for way in ["dht", "local"] {
+        let seeder = Host::start(&files, way, &flags(way));
+        seeder.seed(&torrent, &format!("{way}-seeded"));
+        let state = format!("{way}-fetcher");
+        let fetcher = Host::start(&files, &state, &flags("none"));
+        assert!(!fetcher.ready.contains("nodes of the DHT"));
+        let folder = files.name(&format!("{way}-fetched"));
+        let added = fetcher.object(&["add", &torrent, "-o", &folder]);
+        fetcher.switch(way, true);
+        let settled = fetcher.object(&["wait", text(&added, "info_hash")]);
+        assert_eq!(settled["status"], "seeding", "{settled}");
+        assert!(files.same(&format!("{way}-fetched")));
+        if way == "dht" {
+            router.await_peer(&show(&torrent), fetcher.listens());
+        }
+        fetcher.end();
+        // What is switched on is kept.
+        let again = Host::start(&files, &state, &flags("none"));
+        let has_nodes = again.ready.contains("nodes of the DHT");
+        assert_eq!(has_nodes, way == "dht");
+        again.end();
+        seeder.end();
+    }
 }

@@ -48,7 +48,7 @@ pub struct NetworkChange {
     /// Over what IP peers are reached, and connect: `tcp`, `utp` or `tcp,utp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// Whether the DHT is searched. Only what the daemon was started with can be switched on.
+    /// Whether the DHT is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dht: Option<bool>,
     /// Whether peers are looked for on the own network.
@@ -63,21 +63,17 @@ impl NetworkChange {
     /// Reads the change.
     ///
     /// # Errors
-    /// What is wrong with a value, or that a way to find peers is not there.
-    pub(crate) fn read(&self, there: &PeerAddresses) -> Result<NetworkSettings, String> {
+    /// What is wrong with a value.
+    pub(crate) fn read(&self) -> Result<NetworkSettings, String> {
         let encryption = self.encryption.as_ref().map(|text| text.parse());
         let transports = self.transport.as_ref().map(|text| text.parse());
-        let settings = NetworkSettings {
+        Ok(NetworkSettings {
             encryption: encryption.transpose().map_err(text)?,
             transports: transports.transpose().map_err(text)?,
             dht: self.dht,
             local: self.local,
             exchange: self.pex,
-        };
-        settings.check_ways(there).map_err(|what| {
-            format!("{what}: the daemon was started without: start it with --find ...,{what}")
-        })?;
-        Ok(settings)
+        })
     }
 }
 
