@@ -1,35 +1,33 @@
 //! The handle of the torrents at work.
 
+mod adding;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_http_client::HttpClient;
-use hawser_magnet::Magnet;
-use hawser_torrent::{
-    FileOptions, FilesProgress, InfoHash, Metainfo, Network, PeerAddr, recorded_files,
-};
+use hawser_torrent::{FileOptions, FilesProgress, InfoHash, Metainfo, Network, recorded_files};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::completion;
-use crate::content;
 use crate::engine::Engine;
 use crate::error::ClientError;
-use crate::fetch::{Cookies, fetch_metainfo};
 use crate::history::Sample;
 use crate::metainfo::Metainfos;
 use crate::network::NetworkSettings;
-use crate::owner::{AddFailure, Addition, Owner, Request};
+use crate::owner::{Owner, Request};
 use crate::port_mapping::PortMapping;
-use crate::record::{Announcement, Dates, Origin, Pending, Record, Totals, cut_name};
+use crate::record::{Origin, Record};
 use crate::renames::{self, Rename};
-use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::stream::{FileStream, StreamError};
 use crate::torrents::{Bounds, CommandError, Torrents, Transferred};
 use crate::view::View;
+
+pub use self::adding::{AddedTorrent, NewTorrent, Source};
 
 /// Requests that may wait for the owner.
 const MAX_REQUESTS: usize = 64;
@@ -37,62 +35,6 @@ const MAX_REQUESTS: usize = 64;
 const MAX_EVENTS: usize = 256;
 /// Most `.torrent` files that are fetched at once: each may have 16 MiB. Others wait.
 const MAX_FETCHES: usize = 4;
-
-/// A torrent to add.
-#[derive(Debug, Clone)]
-pub struct NewTorrent {
-    /// What it is added from.
-    pub source: Source,
-    /// The folder for its content, an absolute path; `None` for the one of the client.
-    pub folder: Option<PathBuf>,
-    /// Whether it is to run when it is its turn.
-    pub started: bool,
-    /// Its labels.
-    pub labels: Vec<String>,
-    /// Peers to ask, besides those that are found.
-    pub peers: Vec<PeerAddr>,
-    /// When its seeding ends, how fast it sends and receives, and which files are downloaded.
-    pub settings: Settings,
-}
-
-impl NewTorrent {
-    /// From this source, to be started, with defaults for all else.
-    pub fn new(source: Source) -> Self {
-        Self {
-            source,
-            folder: None,
-            started: true,
-            labels: Vec::new(),
-            peers: Vec::new(),
-            settings: Settings::default(),
-        }
-    }
-}
-
-/// What a torrent is added from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// The bytes of a `.torrent` file, not checked.
-    Metainfo(Vec<u8>),
-    /// A magnet link (BEP 9), not checked.
-    Magnet(String),
-    /// A URL of HTTP or HTTPS, from which the `.torrent` file is fetched.
-    Url {
-        /// The URL, not checked.
-        url: String,
-        /// Cookies for its host, if any.
-        cookies: Option<Cookies>,
-    },
-}
-
-/// A torrent that was added, or was there before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddedTorrent {
-    /// Its info-hash.
-    pub info_hash: InfoHash,
-    /// Whether it was there before; nothing was changed then.
-    pub is_duplicate: bool,
-}
 
 /// The torrents of a host at work. Clones are handles of the same.
 #[derive(Clone)]
@@ -211,63 +153,6 @@ impl Client {
     /// Reports that torrents may have changed, other than in numbers.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.clone()
-    }
-
-    /// Waits until a torrent is not being removed.
-    async fn until_removed(&self, info_hash: InfoHash) -> Result<(), ClientError> {
-        let mut changes = self.changes();
-        loop {
-            changes.borrow_and_update();
-            match self.view(info_hash).await {
-                Ok(view) if matches!(view.record.pending, Some(Pending::Remove { .. })) => {}
-                Ok(_) | Err(ClientError::Refused(CommandError::Unknown(_))) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-            let changed = changes.changed().await;
-            changed.map_err(|_| ClientError::Stopping)?;
-        }
-    }
-
-    /// Adds a torrent. It is on disk when this returns. One that is there is left as it is; one that is being
-    /// removed is added when it is gone.
-    ///
-    /// # Errors
-    /// [`ClientError`]; nothing is added, unless it is [`ClientError::NotSaved`].
-    pub async fn add(&self, mut new: NewTorrent) -> Result<AddedTorrent, ClientError> {
-        // Kept until the file is parsed.
-        let mut _place = None;
-        if let Source::Url { url, cookies } = &new.source {
-            let place = Arc::clone(&self.fetches).acquire_owned().await;
-            _place = Some(place.map_err(|_| ClientError::Stopping)?);
-            new.source = Source::Metainfo(fetch_metainfo(&self.http, url, cookies.as_ref()).await?);
-        }
-        let bounds = self.bounds().await?;
-        let folder = new.folder.clone();
-        let folder = folder.unwrap_or_else(|| self.download_dir_of(&bounds));
-        let incomplete = bounds.all.incomplete;
-        // Parsing a large file takes a while.
-        let read =
-            tokio::task::spawn_blocking(move || addition(new, folder, incomplete.in_force()));
-        let read = read.await;
-        let addition = read.map_err(|error| ClientError::Invalid(error.to_string()))??;
-        let info_hash = addition.record.info_hash;
-        self.until_removed(info_hash).await?;
-        // One that was removed may be added again with other trackers.
-        self.metainfos().remove(info_hash);
-        let (reply, replied) = oneshot::channel();
-        // The caller may have gone.
-        let reply = Box::new(move |outcome| drop(reply.send(outcome)));
-        self.ask(Request::Add(Box::new(addition), reply)).await?;
-        let is_duplicate = match replied.await.map_err(|_| ClientError::Stopping)? {
-            Ok(()) => false,
-            Err(AddFailure::Refused(CommandError::Duplicate(_))) => true,
-            Err(AddFailure::Refused(error)) => return Err(error.into()),
-            Err(AddFailure::NotSaved(error)) => return Err(ClientError::NotSaved(error)),
-        };
-        Ok(AddedTorrent {
-            info_hash,
-            is_duplicate,
-        })
     }
 
     /// Changes the torrents. What changes is on disk when this returns.
@@ -514,66 +399,6 @@ impl Client {
         let outcome = replied.await.map_err(|_| ClientError::Stopping)?;
         outcome.map_err(ClientError::NotSaved)
     }
-}
-
-/// What is kept of a new torrent, whose content is to be in this folder, and before it is complete in another one.
-fn addition(
-    new: NewTorrent,
-    folder: PathBuf,
-    incomplete: Option<&Path>,
-) -> Result<Addition, ClientError> {
-    let invalid = |error: &dyn std::fmt::Display| ClientError::Invalid(error.to_string());
-    let added = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
-    let mut record = Record {
-        info_hash: InfoHash([0; 20]),
-        name: String::new(),
-        origin: Origin::Metainfo,
-        size: None,
-        folder,
-        started: new.started,
-        outcome: None,
-        labels: new.labels,
-        settings: new.settings,
-        rank: 0,
-        peers: new.peers,
-        dates: Dates {
-            added: added.map_or(0, |added| added.as_secs()),
-            ..Dates::default()
-        },
-        totals: Totals::default(),
-        pending: None,
-        rechecks: false,
-        announcement: Announcement::None,
-    };
-    let metainfo = match new.source {
-        Source::Metainfo(bytes) => {
-            let metainfo = Metainfo::parse(&bytes).map_err(|error| invalid(&error))?;
-            record.info_hash = metainfo.info_hash;
-            record.name.clone_from(&metainfo.name);
-            record.size = Some(metainfo.pieces.total);
-            let files = record.settings.files.selection(metainfo.files.len());
-            files.check(&metainfo).map_err(|error| invalid(&error))?;
-            if !content::is_there(&metainfo, &record.folder) {
-                record.begin_in(incomplete);
-            }
-            Some(bytes)
-        }
-        Source::Url { .. } => return Err(invalid(&"a URL must be fetched first")),
-        Source::Magnet(link) => {
-            let magnet: Magnet = link.parse().map_err(|error| invalid(&error))?;
-            // Of a torrent of version 2, the first 20 bytes are the info-hash on the wire (BEP 52).
-            let v2 = || magnet.info_hashes.v2?.first_chunk::<20>().copied();
-            let hash = magnet.info_hashes.v1.or_else(v2);
-            let none = || invalid(&"the magnet link names no torrent");
-            record.info_hash = InfoHash(hash.ok_or_else(none)?);
-            record.name = magnet.name.unwrap_or_else(|| record.info_hash.to_string());
-            record.origin = Origin::Magnet(link);
-            record.begin_in(incomplete);
-            None
-        }
-    };
-    cut_name(&mut record.name);
-    Ok(Addition { record, metainfo })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The page and the HTTP API: connections, authorization of requests, and the functions that answer them.
 
 mod access;
+mod adding;
 pub mod body;
 mod caller;
 mod describe;
@@ -156,7 +157,7 @@ impl Listener {
 fn json_api() -> OpenApiRouter<Daemon> {
     OpenApiRouter::new()
         .routes(routes!(torrents::about, torrents::change_daemon))
-        .routes(routes!(torrents::list, torrents::add))
+        .routes(routes!(torrents::list, adding::add))
         .routes(routes!(torrents::show, torrents::change, torrents::remove))
         .routes(routes!(torrents::settled))
         .routes(routes!(look::peers))

@@ -84,7 +84,8 @@ pub use self::settings::{
 pub use self::state::{Damaged, StateError, StateFolder};
 pub use self::stream::{FileReader, FileStream, StreamError};
 pub use self::torrents::{
-    Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic, Transferred,
+    Bounds, CommandError, MAX_TORRENTS, Merged, Move, Now, Order, Status, Torrents, Traffic,
+    Transferred,
 };
 pub use self::view::{PeerNumbers, Rates, View};
 pub use self::ways::{OpenWay, WayOpeners};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hawser_kernel::clock::minute_of_week;
-use hawser_torrent::{InfoHash, Metainfo};
+use hawser_torrent::{InfoHash, Metainfo, PeerAddr};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
@@ -73,6 +73,7 @@ struct Running {
     stop: CancellationToken,
     settings: watch::Sender<Settings>,
     windows: watch::Sender<Windows>,
+    named_peers: watch::Sender<Vec<PeerAddr>>,
     /// Has it announced to its trackers.
     reannounce: Arc<Notify>,
     /// The file that it is to rename.
@@ -474,11 +475,16 @@ impl Owner {
         .await
     }
 
-    /// Tells the task of a torrent its settings.
+    /// Tells the task of a torrent its settings, and which peers users have named.
     fn apply(&self, info_hash: InfoHash) {
         let record = self.torrents.record(info_hash);
         if let (Some(running), Some(record)) = (self.running.get(&info_hash), record) {
             running.settings.send_replace(record.settings.clone());
+            running.named_peers.send_if_modified(|named| {
+                let is_new = *named != record.peers;
+                named.clone_from(&record.peers);
+                is_new
+            });
         }
     }
 
@@ -502,6 +508,7 @@ impl Owner {
         };
         let (live, shown) = watch::channel(Live::default());
         let (settings, obeyed) = watch::channel(record.settings.clone());
+        let (named_peers, named) = watch::channel(record.peers.clone());
         let (windows, read) = watch::channel(Windows::default());
         let reannounce = Arc::new(Notify::new());
         let (rename, renames) = watch::channel(None);
@@ -511,6 +518,7 @@ impl Owner {
             stop: stop.clone(),
             settings,
             windows,
+            named_peers,
             reannounce: Arc::clone(&reannounce),
             rename,
             max_peers,
@@ -526,6 +534,7 @@ impl Owner {
             live,
             settings: obeyed,
             windows: read,
+            named_peers: named,
             reannounce,
             renames,
             max_peers: most,

@@ -250,7 +250,7 @@ impl Calls for Rpc<'_> {
             error => failed(&error),
         })?;
         let hash = added.info_hash;
-        if let Some(position) = changes.position.filter(|_| !added.is_duplicate) {
+        if let Some(position) = changes.position.filter(|_| added.merged.is_none()) {
             let to = Move::To(position);
             let moved = self
                 .runtime
@@ -263,7 +263,7 @@ impl Calls for Rpc<'_> {
             id: id(&view),
             hash: hash.0,
             name: view.record.name.clone(),
-            is_duplicate: added.is_duplicate,
+            is_duplicate: added.merged.is_some(),
         })
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Job {
     pub max_peers: watch::Receiver<usize>,
     /// The bytes that are being read while they are fetched.
     pub windows: watch::Receiver<Windows>,
+    /// The peers that users have named, also those that they name while the task runs.
+    pub named_peers: watch::Receiver<Vec<PeerAddr>>,
     /// Asks for an announce to the trackers.
     pub reannounce: Arc<Notify>,
     /// The files that get other names while it runs.
@@ -76,7 +78,8 @@ impl Job {
             }
         };
         let reannounce = Arc::clone(&self.reannounce);
-        let mut finding = Finding::new(&known, self.settings.clone(), reannounce);
+        let named_peers = self.named_peers.clone();
+        let mut finding = Finding::new(&known, self.settings.clone(), named_peers, reannounce);
         let ended = self.fetch(known, &mut finding).await;
         if let Some(search) = finding.search {
             search.stop().await;
@@ -386,6 +389,8 @@ struct Finding {
     named: Tiers,
     /// With the trackers that are asked in their place.
     settings: watch::Receiver<Settings>,
+    /// The peers that users have named; the task began with those that are marked as seen.
+    named_peers: watch::Receiver<Vec<PeerAddr>>,
     reannounce: Arc<Notify>,
 }
 
@@ -393,6 +398,7 @@ impl Finding {
     fn new(
         known: &Known,
         mut settings: watch::Receiver<Settings>,
+        named_peers: watch::Receiver<Vec<PeerAddr>>,
         reannounce: Arc<Notify>,
     ) -> Self {
         let named = known.trackers();
@@ -413,11 +419,13 @@ impl Finding {
             search: None,
             named,
             settings,
+            named_peers,
             reannounce,
         }
     }
 
-    /// The next peers to dial. Meanwhile it obeys what users change of the trackers. Cancel safe.
+    /// The next peers to dial, found or named by users. Meanwhile it obeys what users change of the trackers. Cancel
+    /// safe.
     async fn found(&mut self) -> (Vec<PeerAddr>, PeerSource) {
         loop {
             let search = &mut self.search;
@@ -431,6 +439,10 @@ impl Finding {
                 found = next => return found,
                 // What gives them ends later.
                 Ok(()) = self.settings.changed() => self.set_trackers(),
+                Ok(()) = self.named_peers.changed() => {
+                    let named = self.named_peers.borrow_and_update().clone();
+                    return (named, PeerSource::Listed);
+                }
                 () = self.reannounce.notified() => if let Some(search) = &self.search {
                     search.refresh();
                 },
@@ -506,7 +518,7 @@ impl Known {
 }
 
 /// The peers that a link names. Those of host names that are not known are left out.
-async fn link_peers(magnet: &Magnet) -> Vec<PeerAddr> {
+pub(crate) async fn link_peers(magnet: &Magnet) -> Vec<PeerAddr> {
     let mut peers = Vec::new();
     for peer in &magnet.peers {
         match peer {

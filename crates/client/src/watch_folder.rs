@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::candidates::{Candidates, Judgement};
 use crate::client::{Client, NewTorrent, Source};
 use crate::error::ClientError;
+use crate::torrents::Merged;
 
 /// Time between looks into the folder. Changes are not reported by every file system, as by those of
 /// networks.
@@ -156,11 +157,14 @@ impl WatchFolder {
         for source in sources {
             match self.client.add(NewTorrent::new(source)).await {
                 Ok(added) => {
-                    let what = match added.is_duplicate {
-                        true => "is there already",
-                        false => "is added",
-                    };
-                    tracing::info!("{path:?}: the torrent {} {what}", added.info_hash);
+                    let hash = added.info_hash;
+                    match added.merged {
+                        None => tracing::info!("{path:?}: the torrent {hash} is added"),
+                        Some(Merged { peers, trackers }) => tracing::info!(
+                            "{path:?}: the torrent {hash} is there already, and was given {peers} peers and \
+                             {trackers} trackers"
+                        ),
+                    }
                 }
                 Err(ClientError::Invalid(reason)) => {
                     return self.reject(name, path, &reason, now).await;

@@ -8,6 +8,8 @@ use std::thread;
 
 use super::*;
 
+#[path = "daemon/again.rs"]
+mod again;
 #[path = "daemon/automation.rs"]
 mod automation;
 #[path = "daemon/discovery.rs"]

@@ -3,13 +3,15 @@
 use std::fs;
 
 use hawser_discovery::{Client as TrackerClient, ClientOptions, PeerFinder};
-use hawser_torrent::{CreateOptions, Listener, Network, Seed, SeedOptions, create};
+use hawser_torrent::{CreateOptions, Listener, Network, PeerAddr, Seed, SeedOptions, create};
 
 use super::*;
 use crate::choice::{Choice, SeedChoice};
 use crate::record::Outcome;
-use crate::settings::{AllLimits, Limit, QueueLimits, RateChange, RateChanges, RateLimits};
-use crate::torrents::Status;
+use crate::settings::{
+    AllLimits, Limit, QueueLimits, RateChange, RateChanges, RateLimits, Settings,
+};
+use crate::torrents::{Merged, Status};
 
 mod files;
 mod incomplete;
@@ -128,11 +130,9 @@ async fn a_torrent_is_downloaded_and_seeds_again_after_a_restart() {
     let seeded = Seeded::start(dir.path(), 1).await;
     let host = Host::start(dir.path(), Bounds::default());
     let added = host.client.add(seeded.to_add()).await.unwrap();
-    assert_eq!(
-        (added.info_hash, added.is_duplicate),
-        (seeded.info_hash, false)
-    );
-    assert!(host.client.add(seeded.to_add()).await.unwrap().is_duplicate);
+    assert_eq!((added.info_hash, added.merged), (seeded.info_hash, None));
+    let again = host.client.add(seeded.to_add()).await.unwrap();
+    assert_eq!(again.merged, Some(Merged::default()));
     let view = host
         .wait(seeded.info_hash, |view| view.status == Status::Seeding)
         .await;

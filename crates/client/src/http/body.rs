@@ -1,5 +1,6 @@
 //! Bodies of requests and answers of the API. The command line reads and writes the same types.
 
+mod added;
 mod alternative;
 mod groups;
 mod limit;
@@ -17,6 +18,7 @@ use crate::groups::BandwidthPriority;
 use crate::record::{Outcome, SeedLimit};
 use crate::view::View;
 
+pub use self::added::{AddedTorrent, Merged};
 pub use self::alternative::{AlternativeChange, AlternativeRates, Day, Schedule, ScheduleChange};
 pub use self::groups::{Group, GroupChange};
 pub use self::limit::{Limit, LimitWord, RateLimit, RateWord};

@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use data_encoding::BASE64;
 use hawser_http::describe::{NamesOne, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
 use hawser_torrent::InfoHash;
@@ -14,26 +13,21 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 
 use super::Daemon;
-use super::body::{
-    self, About, DaemonChange, Detail, NetworkState, NewTorrent, Torrent, TorrentChange,
-};
+use super::body::{self, About, DaemonChange, Detail, NetworkState, Torrent, TorrentChange};
 use super::caller::Authorized;
 use super::describe::{ChangesOne, OfTorrent, Refused};
 use crate::choice::{Choice, SeedChoice};
-use crate::client::Source;
 use crate::error::ClientError;
 use crate::fetch::FetchError;
 use crate::files::FileChanges;
 use crate::groups::OuterChange;
 use crate::peer_limits::PeerChanges;
-use crate::record::{MAX_PEERS, parse_hash};
+use crate::record::parse_hash;
 use crate::renames::Rename;
-use crate::settings::{IncompleteChange, RateChanges, Settings};
+use crate::settings::{IncompleteChange, RateChanges};
 use crate::torrents::{CommandError, Move, Torrents, check_folder};
 use crate::trackers::TrackerChange;
 
-/// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
-const MAX_ADD_BODY: usize = 24 << 20;
 /// Longest body of a change, in bytes: the indices of many files.
 const MAX_CHANGE_BODY: usize = 256 * 1024;
 
@@ -90,66 +84,6 @@ pub(super) async fn list(
         .map_err(|error| refused(&error))?;
     let torrents = views.iter().map(Torrent::from).collect();
     Ok(json(StatusCode::OK, &body::Torrents { torrents }))
-}
-
-/// Add a torrent, by its .torrent file, the URL of one, or a magnet link
-#[utoipa::path(
-    post, path = "/torrents", operation_id = "add_torrent", request_body = NewTorrent,
-    responses(
-        (status = 201, description = "It is on disk", body = Torrent),
-        (status = 200, description = "It was there before, and stays as it is", body = Torrent),
-        (status = 502, body = hawser_http::describe::ErrorBody, description = "The .torrent file cannot be fetched"),
-        Refused, ReadsBody, ChangesOne,
-    ),
-)]
-pub(super) async fn add(
-    State(daemon): State<Daemon>,
-    _: Authorized,
-    body: Body,
-) -> Result<Response, JsonError> {
-    let new: NewTorrent = read_json(body, MAX_ADD_BODY).await?;
-    let client = &daemon.inner.client;
-    let added = client
-        .add(new_torrent(new)?)
-        .await
-        .map_err(|error| refused(&error))?;
-    let status = match added.is_duplicate {
-        true => StatusCode::OK,
-        false => StatusCode::CREATED,
-    };
-    shown(&daemon, added.info_hash, status).await
-}
-
-/// What a body says of a new torrent.
-fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> {
-    let source = match (new.metainfo, new.magnet, new.url) {
-        (Some(text), None, None) => {
-            let bytes = BASE64.decode(text.as_bytes());
-            Source::Metainfo(bytes.map_err(|error| bad(format!("metainfo: not base64: {error}")))?)
-        }
-        (None, Some(link), None) => Source::Magnet(link),
-        (None, None, Some(url)) => Source::Url { url, cookies: None },
-        _ => return Err(bad("give one of metainfo, magnet and url")),
-    };
-    if new.peers.len() > MAX_PEERS {
-        return Err(bad(format!("peers: name at most {MAX_PEERS}")));
-    }
-    let peer = |text: &String| {
-        text.parse()
-            .map_err(|error| bad(format!("peers: {text:?}: {error}")))
-    };
-    let peers = new.peers.iter().map(peer).collect::<Result<_, _>>()?;
-    let mut settings = Settings::default();
-    let files = body::file_changes(new.files, Some(new.sequential));
-    settings.files.change(&files);
-    Ok(crate::client::NewTorrent {
-        source,
-        folder: new.folder.map(Into::into),
-        started: !new.stopped,
-        labels: new.labels,
-        peers,
-        settings,
-    })
 }
 
 /// Answers with a torrent.

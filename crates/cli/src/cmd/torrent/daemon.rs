@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
-use hawser_client::http::body::{Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents};
+use hawser_client::http::body::{
+    AddedTorrent, Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents,
+};
 use hawser_client::{
     BandwidthPriority, MAX_PEERS, Method, Remote, RemoteError, is_url, parse_hash,
 };
@@ -286,11 +288,15 @@ pub fn add(args: &AddArgs) -> Result<(), Failure> {
         })?;
         new.folder = Some(folder.to_owned());
     }
-    let added: Torrent = process::small_runtime()?.block_on(async {
+    let added: AddedTorrent = process::small_runtime()?.block_on(async {
         let remote = args.remote.find().await?;
         Ok::<_, Failure>(remote.send(Method::POST, TORRENTS, &new).await?)
     })?;
-    args.remote.print(&added, print::status)
+    if let Some(merged) = added.merged {
+        print::merged(&added.torrent, merged);
+    }
+    args.remote
+        .print(&added, |added| print::status(&added.torrent))
 }
 
 /// Runs `hawser torrent list`.

@@ -88,3 +88,47 @@ async fn other_trackers_are_announced_to_at_once_and_after_a_restart() {
     assert_eq!(counts_one().1, announces);
     stop.cancel();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_torrent_that_is_there_gets_the_peers_and_trackers_that_are_new_to_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let seeded = Seeded::start(dir.path(), 4).await;
+    let host = start(dir.path());
+    let stop = CancellationToken::new();
+    let (url, counts) = tracker(&stop);
+    let hash = seeded.info_hash;
+    let bare = NewTorrent {
+        peers: Vec::new(),
+        ..seeded.to_add()
+    };
+    assert_eq!(host.client.add(bare.clone()).await.unwrap().merged, None);
+    host.wait(hash, |view| view.status == Status::Downloading)
+        .await;
+    // One of another host, and with it a tracker, by a link.
+    let link =
+        format!("magnet:?xt=urn:btih:{hash}&tr={url}&tr=wss://none.example/&x.pe=127.0.0.1:9");
+    let by_link = NewTorrent::new(Source::Magnet(link));
+    let both = Merged {
+        peers: 1,
+        trackers: 1,
+    };
+    let added = host.client.add(by_link.clone()).await.unwrap();
+    assert_eq!(added.merged, Some(both));
+    until_true(|| counts().1 > 0).await;
+    // It is dialed though the torrent runs already.
+    let seeder = Merged {
+        peers: 1,
+        trackers: 0,
+    };
+    let added = host.client.add(seeded.to_add()).await.unwrap();
+    assert_eq!(added.merged, Some(seeder));
+    let view = host.wait(hash, |view| view.status == Status::Seeding).await;
+    assert_eq!(view.record.peers.len(), 2);
+    // Nothing is new.
+    for again in [bare, by_link, seeded.to_add()] {
+        let added = host.client.add(again).await.unwrap();
+        assert_eq!(added.merged, Some(Merged::default()));
+    }
+    stop.cancel();
+    host.end().await;
+}

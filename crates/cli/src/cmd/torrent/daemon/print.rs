@@ -1,10 +1,10 @@
 //! Torrents of the daemon, for people.
 
 use hawser_client::FilePriority;
-use hawser_client::http::body::{Detail, Torrent};
+use hawser_client::http::body::{Detail, Merged, Torrent};
 
 use crate::format;
-use crate::out::{outln, plain};
+use crate::out::{errln, outln, plain};
 
 /// How many digits of an info-hash or a fingerprint are shown.
 const DIGITS: usize = 8;
@@ -20,6 +20,26 @@ fn share(torrent: &Torrent) -> String {
 /// A fraction in percent, rounded down, so that 100 % means all.
 fn percent(fraction: f64) -> String {
     format!("{:.0} %", (fraction * 100.0).floor())
+}
+
+/// Says on stderr what a torrent was given that was to be added and is there already.
+pub fn merged(torrent: &Torrent, merged: Merged) {
+    let count = |number: u64, what: &str| match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    };
+    let name = plain(&torrent.name);
+    match merged {
+        Merged {
+            peers: 0,
+            trackers: 0,
+        } => errln!("{name} is there already, and stays as it is"),
+        Merged { peers, trackers } => errln!(
+            "{name} is there already, and was given {} and {} that it did not have",
+            count(peers, "peer"),
+            count(trackers, "tracker"),
+        ),
+    }
 }
 
 /// Prints a table of torrents, with the reason below each that has failed.
