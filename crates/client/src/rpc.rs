@@ -238,7 +238,7 @@ impl Calls for Rpc<'_> {
         settings.files.change(&changes.files);
         let new = NewTorrent {
             folder: add.download_dir.map(Into::into),
-            started: !add.is_paused.unwrap_or(false),
+            started: add.is_paused.map(|is_paused| !is_paused),
             labels: changes.labels.clone().unwrap_or_default(),
             settings,
             ..NewTorrent::new(source)
@@ -341,7 +341,7 @@ impl Calls for Rpc<'_> {
         let bounds = self.bounds();
         let folder = self.client.download_dir_of(&bounds);
         let done_script = self.client.on_complete();
-        let free = free_space(&folder).ok().map(|space| space.free);
+        let free = nearest_space(&folder).ok().map(|space| space.free);
         let mut session = show::session(&bounds, self.addresses, &folder, free);
         session.done_script = done_script.map_or(String::new(), |path| path.display().to_string());
         let state = self.client.state_folder();
@@ -425,16 +425,21 @@ impl Calls for Rpc<'_> {
     }
 }
 
-/// The room in the file system of a folder, or of the nearest one above it that exists.
-fn free_space(folder: &Path) -> Result<Space, rustix::io::Errno> {
+/// The room in the file system of a folder, which is made when it is needed: of the nearest one above it that exists.
+fn nearest_space(folder: &Path) -> Result<Space, rustix::io::Errno> {
     let mut outcome = Err(rustix::io::Errno::NOENT);
     for path in folder.ancestors() {
-        outcome = rustix::fs::statvfs(path);
+        outcome = free_space(path);
         if outcome.is_ok() {
             break;
         }
     }
-    let found = outcome?;
+    outcome
+}
+
+/// The room in the file system of a folder.
+fn free_space(folder: &Path) -> Result<Space, rustix::io::Errno> {
+    let found = rustix::fs::statvfs(folder)?;
     let block = found.f_frsize.max(1);
     Ok(Space {
         free: found.f_bavail.saturating_mul(block),

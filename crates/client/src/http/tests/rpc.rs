@@ -236,6 +236,10 @@ async fn transmissions_rpc_is_answered() {
     let folder = api.dir.path().display().to_string();
     let space = call(json!({"method": "free-space", "arguments": {"path": folder}})).await;
     assert_eq!(space["result"], "success");
+    let missing = json!({"path": format!("{folder}/missing")});
+    let space = call(json!({"method": "free-space", "arguments": missing})).await;
+    let result = space["result"].as_str().unwrap();
+    assert!(result.contains("No such file or directory"), "{result}");
     let remove = json!({"method": "torrent-remove", "arguments": {"ids": [hash]}});
     assert_eq!(call(remove).await["result"], "success");
     // The numbers of those that were removed are told.
