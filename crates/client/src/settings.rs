@@ -85,6 +85,14 @@ pub struct QueueLimits {
     pub time: Limit<u64>,
     /// The time without an upload, in seconds, after which seeding ends.
     pub idle: Limit<u64>,
+    /// Whether torrents that are added from then on are started, where that is not said of them.
+    #[serde(default = "yes")]
+    pub starts_added: bool,
+}
+
+/// Of files of earlier versions.
+fn yes() -> bool {
+    true
 }
 
 impl QueueLimits {
@@ -98,7 +106,7 @@ impl QueueLimits {
 }
 
 impl Default for QueueLimits {
-    /// Five downloads and fifty seeds; seeding does not end. The numbers that do not hold are those of
+    /// Five downloads and fifty seeds; seeding does not end, and what is added is started. The numbers that do not hold are those of
     /// Transmission.
     fn default() -> Self {
         Self {
@@ -107,6 +115,7 @@ impl Default for QueueLimits {
             ratio: Limit::unset(2.0),
             time: Limit::unset(0),
             idle: Limit::unset(30 * 60),
+            starts_added: true,
         }
     }
 }
@@ -134,6 +143,8 @@ pub struct QueueChanges {
     pub time: LimitChange<u64>,
     /// The time without an upload, in seconds, after which it ends.
     pub idle: LimitChange<u64>,
+    /// Whether torrents that are added are started, where that is not said of them.
+    pub starts_added: Option<bool>,
 }
 
 impl QueueChanges {
@@ -144,6 +155,7 @@ impl QueueChanges {
         self.ratio.apply(&mut limits.ratio);
         self.time.apply(&mut limits.time);
         self.idle.apply(&mut limits.idle);
+        limits.starts_added = self.starts_added.unwrap_or(limits.starts_added);
     }
 }
 

@@ -25,8 +25,8 @@ pub struct NewTorrent {
     pub source: Source,
     /// The folder for its content, an absolute path; `None` for the one of the client.
     pub folder: Option<PathBuf>,
-    /// Whether it is to run when it is its turn.
-    pub started: bool,
+    /// Whether it is to run when it is its turn; as users have set for all that are added when `None`.
+    pub started: Option<bool>,
     /// Its labels.
     pub labels: Vec<String>,
     /// Peers to ask, besides those that are found.
@@ -36,12 +36,12 @@ pub struct NewTorrent {
 }
 
 impl NewTorrent {
-    /// From this source, to be started, with defaults for all else.
+    /// From this source, with defaults for all else.
     pub fn new(source: Source) -> Self {
         Self {
             source,
             folder: None,
-            started: true,
+            started: None,
             labels: Vec::new(),
             peers: Vec::new(),
             settings: Settings::default(),
@@ -116,6 +116,7 @@ impl Client {
         let bounds = self.bounds().await?;
         let folder = new.folder.clone();
         let folder = folder.unwrap_or_else(|| self.download_dir_of(&bounds));
+        new.started.get_or_insert(bounds.all.queue.starts_added);
         let incomplete = bounds.all.incomplete;
         // Parsing a large file takes a while.
         let read =
@@ -173,7 +174,7 @@ fn addition(
         origin: Origin::Metainfo,
         size: None,
         folder,
-        started: new.started,
+        started: new.started.unwrap_or(true),
         outcome: None,
         labels: new.labels,
         settings: new.settings,

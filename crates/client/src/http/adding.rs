@@ -79,7 +79,7 @@ fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> 
     Ok(crate::client::NewTorrent {
         source,
         folder: new.folder.map(Into::into),
-        started: !new.stopped,
+        started: new.stopped.map(|stopped| !stopped),
         labels: new.labels,
         peers,
         settings,

@@ -225,9 +225,9 @@ pub struct NewTorrent {
     /// The folder for its content, an absolute path; that of the daemon when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Whether it waits until it is started.
-    #[serde(default)]
-    pub stopped: bool,
+    /// Whether it waits until it is started; as `starts_added` of the daemon's `queue` says when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<bool>,
     /// Its labels.
     #[serde(default)]
     pub labels: Vec<String>,

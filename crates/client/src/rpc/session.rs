@@ -60,6 +60,7 @@ impl SessionChanges {
                     read.queue.idle.value = Some(minutes.saturating_mul(60));
                 }
                 Setting::IdleLimited(holds) => read.queue.idle.holds = Some(*holds),
+                Setting::StartsAdded(starts) => read.queue.starts_added = Some(*starts),
                 Setting::PeerLimit(limit) => read.peers.all = Some(count(*limit)),
                 Setting::TorrentPeerLimit(limit) => read.peers.each = Some(count(*limit)),
                 Setting::DownloadDir(folder) if *folder != session.folders.download_dir => {
@@ -171,10 +172,6 @@ fn check(setting: &Setting, session: &SessionView, there: &PeerAddresses) -> Res
         Setting::RenamesPartial(is_on) => (
             *is_on == folders.renames_partial,
             "to change the names of incomplete files while the daemon runs (--part-suffix)",
-        ),
-        Setting::StartsAdded(starts) => (
-            *starts == adding.starts,
-            "to add torrents stopped by default",
         ),
         Setting::DeletesOriginal(deletes) => (
             *deletes == adding.deletes_original,

@@ -423,7 +423,7 @@ pub(super) fn session(
             ..Folders::default()
         },
         adding: Adding {
-            starts: true,
+            starts: queue.starts_added,
             ..Adding::default()
         },
         seeding: SeedLimits {

@@ -73,6 +73,7 @@ impl LimitArgs {
             ratio: limit_change(self.seed_ratio, |ratio| ratio),
             time: limit_change(self.seed_time, |time| time.as_secs()),
             idle: limit_change(self.seed_idle, |time| time.as_secs()),
+            starts_added: None,
         }
     }
 

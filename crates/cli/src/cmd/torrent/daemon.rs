@@ -252,7 +252,7 @@ impl Action {
 /// Runs `hawser torrent add`.
 pub fn add(args: &AddArgs) -> Result<(), Failure> {
     let mut new = NewTorrent {
-        stopped: args.stopped,
+        stopped: args.stopped.then_some(true),
         sequential: args.selection.sequential,
         labels: args.label.clone(),
         peers: args.peer.iter().map(ToString::to_string).collect(),

@@ -34,7 +34,7 @@ async fn names_hold_while_content_is_downloaded_and_after_a_restart() {
     let mut new = seeded.to_add();
     // So little that it is never complete while the limit holds.
     rates(Some(8)).apply(&mut new.settings.rates);
-    new.started = false;
+    new.started = Some(false);
     host.client.add(new).await.unwrap();
     rename(&host, hash, "set/a", "x").await;
     host.client

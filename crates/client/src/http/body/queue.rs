@@ -7,7 +7,7 @@ use super::{Limit, LimitWord};
 use crate::choice::Choice;
 use crate::settings::{self, LimitChange, QueueChanges, QueueLimits};
 
-/// How many torrents run at once, and when seeding ends of those that do not say. Each is a number or
+/// How many torrents run at once, and when seeding ends of those that do not say. Each limit is a number or
 /// `"unlimited"`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Queue {
@@ -21,6 +21,9 @@ pub struct Queue {
     pub seconds: Limit,
     /// The time without an upload, in seconds, after which seeding ends.
     pub idle_seconds: Limit,
+    /// Whether torrents that are added are started, where that is not said of them.
+    #[serde(default)]
+    pub starts_added: bool,
 }
 
 impl From<QueueLimits> for Queue {
@@ -39,6 +42,7 @@ impl From<QueueLimits> for Queue {
             ratio: of(limits.ratio, |ratio| ratio),
             seconds: of(limits.time, seconds),
             idle_seconds: of(limits.idle, seconds),
+            starts_added: limits.starts_added,
         }
     }
 }
@@ -62,6 +66,9 @@ pub struct QueueChange {
     /// The time without an upload, in seconds, after which seeding ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_seconds: Option<Limit>,
+    /// Whether torrents that are added are started, where that is not said of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_added: Option<bool>,
 }
 
 impl QueueChange {
@@ -80,6 +87,7 @@ impl QueueChange {
             ratio: change("ratio", self.ratio.map(Limit::choice))?,
             time: seconds("seconds", self.seconds)?,
             idle: seconds("idle_seconds", self.idle_seconds)?,
+            starts_added: self.starts_added,
         })
     }
 }

@@ -11,13 +11,13 @@ async fn the_queue_and_the_limits_of_seeding_change_and_wrong_ones_do_not() {
     assert_eq!(
         queue().await,
         json!({"downloads": 5.0, "seeds": 50.0, "ratio": "unlimited", "seconds": "unlimited",
-            "idle_seconds": "unlimited"})
+            "idle_seconds": "unlimited", "starts_added": true})
     );
     let change =
         json!({"queue": {"downloads": 2, "seeds": "unlimited", "ratio": 1.5, "idle_seconds": 600}});
     let (status, about) = api.json(&format!("PATCH {DAEMON}"), &change).await;
     let expected = json!({"downloads": 2.0, "seeds": "unlimited", "ratio": 1.5,
-        "seconds": "unlimited", "idle_seconds": 600.0});
+        "seconds": "unlimited", "idle_seconds": 600.0, "starts_added": true});
     assert_eq!((status, &about["queue"]), (200, &expected));
     for (change, text) in [
         (json!({"downloads": 0}), "from 1 up"),

@@ -82,7 +82,7 @@ fn session_fields() -> Vec<(&'static str, Value, Effect)> {
         ("speed-limit-down-enabled", json!(true), Works),
         ("speed-limit-up", json!(7), Works),
         ("speed-limit-up-enabled", json!(true), Works),
-        ("start-added-torrents", json!(false), OneValue),
+        ("start-added-torrents", json!(false), Works),
         ("tcp-enabled", json!(false), Ignored),
         ("trash-original-torrent-files", json!(true), OneValue),
         ("units", json!({}), Ignored),
@@ -395,4 +395,27 @@ async fn all_settings_of_a_call_are_made_or_none() {
         assert_eq!(status, 400, "{change}: {answer}");
         assert_eq!(shown().await, before, "{change}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn torrents_are_added_stopped_where_that_is_set_and_not_said_otherwise() {
+    let rpc = Rpc::start().await;
+    let folder = content(&rpc);
+    rpc.works("session-set", json!({"start-added-torrents": false}))
+        .await;
+    let (_, about) = rpc.api.json("GET /api/v1/daemon", &Value::Null).await;
+    assert_eq!(about["queue"]["starts_added"], false);
+    let starts = async |content: &Path, more: Value| {
+        let bytes = create(content, &CreateOptions::default(), |_, _| {}).unwrap();
+        let mut new = json!({"metainfo": BASE64.encode(&bytes)});
+        new.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let (status, added) = rpc.api.json("POST /api/v1/torrents", &new).await;
+        assert_eq!(status, 201, "{added}");
+        let hash = added["info_hash"].as_str().unwrap();
+        rpc.wait(hash, |_| true).await.record.started
+    };
+    assert!(!starts(&folder, json!({})).await);
+    assert!(starts(&folder.join("a"), json!({"stopped": false})).await);
 }
