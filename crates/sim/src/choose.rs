@@ -13,28 +13,7 @@ pub(crate) use self::downloader::Downloaders;
 pub(crate) use self::uploader::Uploaders;
 use crate::book::PairPaths;
 use crate::flow::Flows;
-use crate::names::{FlowKey, HostId};
-
-/// An uploader and a leecher.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pair {
-    pub from: HostId,
-    pub to: HostId,
-}
-
-impl Pair {
-    pub fn new(from: HostId, to: HostId) -> Self {
-        Self { from, to }
-    }
-
-    pub fn flow(self, path: usize) -> FlowKey {
-        FlowKey {
-            from: self.from,
-            to: self.to,
-            path,
-        }
-    }
-}
+use crate::names::{FlowKey, Pair};
 
 /// All hosts of the side that chooses paths.
 pub(crate) trait Chooser {

@@ -6,9 +6,8 @@ use std::time::Duration;
 use hawser_manager::Carried;
 
 use crate::book::Book;
-use crate::choose::Pair;
 use crate::host::Host;
-use crate::names::{FlowKey, HostId};
+use crate::names::{FlowKey, HostId, Pair};
 use crate::pieces::Fetch;
 
 /// A path-level peer that was used at least once.

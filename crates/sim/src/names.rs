@@ -10,3 +10,24 @@ pub(crate) struct FlowKey {
     pub to: HostId,
     pub path: usize,
 }
+
+/// An uploader and a leecher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub from: HostId,
+    pub to: HostId,
+}
+
+impl Pair {
+    pub fn new(from: HostId, to: HostId) -> Self {
+        Self { from, to }
+    }
+
+    pub fn flow(self, path: usize) -> FlowKey {
+        FlowKey {
+            from: self.from,
+            to: self.to,
+            path,
+        }
+    }
+}

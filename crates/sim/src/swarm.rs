@@ -12,9 +12,10 @@ use hawser_topology::Network;
 use self::choke::Chokers;
 use self::members::Members;
 use crate::book::Book;
-use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
+use crate::choose::{Chooser, Downloaders, Now, Orders, Uploaders};
 use crate::flow::{Flow, Flows};
 use crate::host::{self, Host};
+use crate::names::Pair;
 use crate::options::{Options, STEP, SimulateError};
 use crate::random::generator;
 

@@ -22,6 +22,6 @@ pub use self::handshake::new_peer_id;
 pub use self::handshake::{
     EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, PeerId, UT_METADATA,
 };
-pub use self::message::{BLOCK, Decoder, Message, PIECE_HEADER, encode, encode_piece_header};
+pub use self::message::{Decoder, Message, PIECE_HEADER, encode, encode_piece_header};
 pub use self::multipath::{MULTIPATH, Multipath};
-pub use self::request::Request;
+pub use self::request::{BLOCK, Request};

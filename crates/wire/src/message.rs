@@ -3,14 +3,10 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::error::WireError;
-use super::request::Request;
+use super::request::{BLOCK, Request};
 use crate::bitfield::Bitfield;
 use hawser_merkle::Hash;
 use hawser_merkle::{HASH_REQUEST_BYTES, HashRequest, MAX_HASHES_BYTES};
-
-/// Length of the blocks that all clients request, in bytes (BEP 3: 2^14); only the last block of a
-/// piece may be shorter.
-pub const BLOCK: u32 = 16 << 10;
 
 /// Maximum length of an extended message, in bytes: a handshake has a few hundred.
 pub const MAX_EXTENDED: u32 = 64 << 10;

@@ -2,7 +2,9 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::message::BLOCK;
+/// Length of the blocks that all clients request, in bytes (BEP 3: 2^14); only the last block of a
+/// piece may be shorter.
+pub const BLOCK: u32 = 16 << 10;
 
 /// Maximum length of a block that a peer may request, in bytes, as in other clients.
 pub const MAX_REQUEST: u32 = 128 << 10;

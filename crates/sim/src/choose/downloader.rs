@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use hawser_manager::{Action, Carried, PathOptions, PathSet, SubflowId};
 use hawser_path::Path;
 
-use super::{Chooser, Now, Orders, Pair};
+use super::{Chooser, Now, Orders};
 use crate::book::PairPaths;
 use crate::flow::Flows;
+use crate::names::Pair;
 use crate::options::{Options, STEP};
 
-/// Before all other pairs.
-const FIRST: Pair = Pair { from: 0, to: 0 };
+/// The smallest of all pairs.
+const MIN_PAIR: Pair = Pair { from: 0, to: 0 };
 
 /// Every leecher, with the address-level peers it downloads from.
 pub(crate) struct Downloaders {
@@ -92,7 +93,7 @@ impl Chooser for Downloaders {
     fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders) {
         let later = self
             .due
-            .split_off(&(now.instant + Duration::from_nanos(1), FIRST));
+            .split_off(&(now.instant + Duration::from_nanos(1), MIN_PAIR));
         let due = std::mem::replace(&mut self.due, later);
         let due: BTreeSet<Pair> = due.into_iter().map(|(_, pair)| pair).collect();
         for pair in due {

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use hawser_manager::{Action, Carried, Cause, Order, PathOptions, Sharing, SubflowId, TIME_SLOT};
 use hawser_path::{Decision, Path, Reason};
 
-use super::{Chooser, Now, Orders, Pair};
+use super::{Chooser, Now, Orders};
 use crate::book::PairPaths;
 use crate::flow::Flows;
-use crate::names::{FlowKey, HostId};
+use crate::names::{FlowKey, HostId, Pair};
 use crate::options::Options;
 
 /// Every host that uploads.

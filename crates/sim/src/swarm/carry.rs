@@ -5,11 +5,11 @@ use std::time::Duration;
 use hawser_picker::Placed;
 
 use super::{Load, Swarm};
-use crate::choose::{Now, Pair};
+use crate::choose::Now;
 use crate::fair::max_min;
 use crate::flow::Flow;
 use crate::host::Host;
-use crate::names::{FlowKey, HostId};
+use crate::names::{FlowKey, HostId, Pair};
 use crate::options::STEP;
 use crate::pieces;
 

@@ -7,9 +7,9 @@ use std::time::Instant;
 use hawser_choker::{Action, Counters};
 
 use super::Swarm;
-use crate::choose::{Now, Pair};
+use crate::choose::Now;
 use crate::host::Host;
-use crate::names::HostId;
+use crate::names::{HostId, Pair};
 use crate::options::SimulateError;
 
 /// The chokers that have something to do.

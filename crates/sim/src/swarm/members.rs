@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Swarm;
-use crate::choose::{Now, Pair};
+use crate::choose::Now;
 use crate::host::Host;
-use crate::names::{FlowKey, HostId};
+use crate::names::{FlowKey, HostId, Pair};
 use crate::options::Options;
 
 /// Steps after which a leecher that knows few others looks for more: like a client that announces
