@@ -66,10 +66,9 @@ impl Swarm {
     /// Lets the leechers join that are due.
     pub(super) fn welcome(&mut self, now: Now) {
         let (hosts, coming) = (&self.hosts, &mut self.members.coming);
-        let due = std::iter::from_fn(|| {
-            coming.pop_front_if(|host| hosts[*host as usize].arrives <= now.since)
-        });
-        let mut due: Vec<HostId> = due.collect();
+        let is_due = |host: &&HostId| hosts[**host as usize].arrives <= now.since;
+        let count = coming.iter().take_while(is_due).count();
+        let mut due: Vec<HostId> = coming.drain(..count).collect();
         due.sort_unstable();
         for new in due {
             self.introduce(new);
