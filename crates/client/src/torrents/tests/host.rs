@@ -218,7 +218,7 @@ impl Host {
             assert!(expected, "{hash} has a task and is {:?}", entry.activity);
         }
         let with_task =
-            |entry: &&Box<Entry>| entry.takes_place() || entry.activity == Activity::Verifying;
-        assert_eq!(entries().filter(with_task).count(), self.tasks.len());
+            entries().filter(|entry| entry.takes_place() || entry.activity == Activity::Verifying);
+        assert_eq!(with_task.count(), self.tasks.len());
     }
 }
