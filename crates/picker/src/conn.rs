@@ -28,10 +28,8 @@ pub(super) struct Conn {
     /// Whether its pieces are counted in [`Rarity`](super::rarity::Rarity): not if its first
     /// bitfield was full.
     pub counted: bool,
-    /// Whether it is a peer whose id is known, not a web seed.
-    pub is_peer: bool,
-    /// The kind of its address.
-    pub family: AddressFamily,
+    /// The kind of its address, if it is a peer whose id is known; `None` for a web seed.
+    pub family: Option<AddressFamily>,
     /// Pieces it has that are not verified here.
     pub wanted: u32,
     /// Whether each of its pieces is begun, so that looking for another one is useless.
@@ -103,8 +101,7 @@ impl Conn {
             group,
             has: Bitfield::empty(pieces),
             counted: true,
-            is_peer: false,
-            family: AddressFamily::default(),
+            family: None,
             wanted: 0,
             exhausted: false,
             asked: VecDeque::new(),
@@ -121,7 +118,7 @@ impl Conn {
 
     /// Whether it is a peer that has had every piece from the beginning.
     pub fn is_seeder(&self) -> bool {
-        self.is_peer && !self.counted
+        self.family.is_some() && !self.counted
     }
 
     /// Adds a requested block of `bytes` bytes.

@@ -65,10 +65,9 @@ pub struct Picker {
 }
 
 /// The addresses of peers of one kind. Some leechers connect to peers of one kind alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressFamily {
     /// SCION.
-    #[default]
     Scion,
     /// Plain IP.
     Ip,
@@ -167,7 +166,7 @@ impl Picker {
     /// Sets the id of the peer of a connection that has just been added, and the kind of its address.
     pub fn set_peer(&mut self, conn: ConnId, id: u64, family: AddressFamily) {
         if let Some(known) = self.conns.get_mut(&conn) {
-            (known.is_peer, known.family) = (true, family);
+            known.family = Some(family);
             if !known.has.is_full() {
                 self.claims.join(conn, id);
             }

@@ -87,7 +87,10 @@ impl Picker {
             has: &known.has,
             counted: known.counted,
             is_first: self.verified.is_empty(),
-            claims: is_seeder.then_some((&self.claims, known.family)),
+            claims: known
+                .family
+                .filter(|_| is_seeder)
+                .map(|it| (&self.claims, it)),
         };
         let rng = &mut self.rng;
         let above = above.filter(|_| !is_seeder);
