@@ -13,7 +13,7 @@ const NEW: u64 = 3;
 pub(crate) struct Waiting<P> {
     /// Those at the last draw.
     listed: Vec<Entry<P>>,
-    /// Those that have come since, each with whether it never held a slot; `None` for those that have gone.
+    /// Those that have come since, each with whether it never held a slot; `None` for those listed that have gone.
     changed: BTreeMap<P, Option<bool>>,
     /// Number of peers that were ever drawn.
     draws: u64,
@@ -53,7 +53,11 @@ impl<P: Ord + Copy> Waiting<P> {
 
     /// Removes a peer.
     pub fn remove(&mut self, peer: P) {
-        self.changed.insert(peer, None);
+        let listed = self.listed.binary_search_by_key(&peer, |entry| entry.peer);
+        match listed {
+            Ok(_) => self.changed.insert(peer, None),
+            Err(_) => self.changed.remove(&peer),
+        };
     }
 
     /// Number of peers that were ever drawn.
@@ -97,4 +101,26 @@ pub(crate) fn weighted<P>(rng: &mut Rng, entries: &[Entry<P>]) -> usize {
         }
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_that_come_and_go_between_two_draws_leave_nothing() {
+        let mut waiting = Waiting::new();
+        (0..10).for_each(|peer| waiting.insert(peer, true));
+        assert_eq!(waiting.all().len(), 10);
+        (10..1000).for_each(|peer| {
+            waiting.insert(peer, true);
+            waiting.remove(peer);
+        });
+        assert!(waiting.changed.is_empty());
+        waiting.remove(3);
+        assert_eq!(waiting.changed.len(), 1);
+        assert!(waiting.all().iter().all(|entry| entry.peer != 3));
+        waiting.insert(3, false);
+        assert_eq!(waiting.all().len(), 10);
+    }
 }
