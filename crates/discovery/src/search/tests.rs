@@ -163,11 +163,16 @@ async fn a_search_follows_which_ways_are_on() {
 
 #[tokio::test]
 async fn a_search_that_runs_uses_ways_that_are_added() {
+    // Of the other torrent, peers of other tests are found on the own network.
+    let of_its_own = |downloads| Sought {
+        info_hash: [7; 20],
+        ..sought(Some(false), downloads)
+    };
     let (router, at) = node();
     let announcer = program(7013, at).await;
-    let mut announces = begin(&announcer, sought(Some(false), false));
+    let mut announces = begin(&announcer, of_its_own(false));
     let seeker = PeerFinder::new(tcp(7014), None);
-    let mut search = begin(&seeker, sought(Some(false), true));
+    let mut search = begin(&seeker, of_its_own(true));
     assert!(!search.goes_beyond_trackers());
     let (nodes, _) = node();
     nodes.add_nodes(&[at]).await;
