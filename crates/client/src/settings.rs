@@ -106,8 +106,8 @@ impl QueueLimits {
 }
 
 impl Default for QueueLimits {
-    /// Five downloads and fifty seeds; seeding does not end, and what is added is started. The numbers that do not hold are those of
-    /// Transmission.
+    /// Five downloads and fifty seeds; seeding does not end, and what is added is started. The numbers that do
+    /// not hold are those of Transmission.
     fn default() -> Self {
         Self {
             downloads: Limit::to(5),

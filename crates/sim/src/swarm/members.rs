@@ -117,7 +117,7 @@ impl Swarm {
     /// Lets leechers that know few others be introduced to more.
     pub(super) fn announce(&mut self) {
         let seeders = self.members.seeders as u64;
-        // In each step, one of so many leechers.
+        // In each step, one leecher in `ANNOUNCE`.
         let skipped = (ANNOUNCE - (seeders + self.steps) % ANNOUNCE) % ANNOUNCE;
         let leechers = (seeders + skipped) as usize..self.hosts.len();
         for at in leechers.step_by(ANNOUNCE as usize) {
