@@ -106,7 +106,7 @@ impl Setting {
         }
     }
 
-    /// The kind of address by which two hosts are connected; `None` if they are not.
+    /// The kind of address that connects two hosts; `None` if nothing does.
     fn between(&self, one: HostId, other: HostId) -> Option<AddressFamily> {
         match (self.family(one), self.family(other)) {
             (Some(one), Some(other)) if one != other => None,

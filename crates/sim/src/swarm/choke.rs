@@ -36,7 +36,7 @@ impl Chokers {
         chokers
     }
 
-    /// Adds the choker of a host that has come.
+    /// Adds the choker of a host that joins.
     pub fn add(&mut self, at: HostId, host: &Host) {
         self.reviews.push(Reverse((host.choker.next_review(), at)));
     }
