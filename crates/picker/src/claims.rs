@@ -45,6 +45,11 @@ const MAX_LEFT: f64 = 2.0;
 /// leecher is no more exact.
 const MAX_LEFT_OF_ALL: f64 = 1.4;
 
+/// All leechers count alike once they have everything together within this time, in seconds. Each sees other
+/// weights: a leecher on both networks looks to either side as if it were the first to have what comes from the
+/// other side. So each may see another one come first, and all would leave the last pieces to each other.
+const MAX_LEFT_ALIKE: f64 = 1.0;
+
 /// Time after which received bytes count half.
 const HALF_LIFE: Duration = Duration::from_secs(1);
 
@@ -221,7 +226,9 @@ impl Claims {
 
     /// The place of this side in the order for a piece.
     fn place(&self, piece: u32) -> Place {
-        let weight = self.own_firsts.weight();
+        let are_alike = self.left <= MAX_LEFT_ALIKE;
+        let counted = |weight: f64| if are_alike { 1.0 } else { weight };
+        let weight = counted(self.own_firsts.weight());
         let own = score(self.own, piece, weight);
         let mut place = Place {
             before: 0,
@@ -233,10 +240,11 @@ impl Claims {
             return place;
         }
         for (id, active) in &self.active {
-            let other = score(*id, piece, active.weight);
+            let weight = counted(active.weight);
+            let other = score(*id, piece, weight);
             place.before += usize::from(other > own);
             if other > place.score {
-                (place.first, place.score, place.weight) = (*id, other, active.weight);
+                (place.first, place.score, place.weight) = (*id, other, weight);
             }
         }
         place

@@ -54,6 +54,8 @@ struct Setting {
     slots: usize,
     /// Whether half of the uplink of seeders is for the first leecher alone: over a path of its own.
     own_path: bool,
+    /// Whether plain IP has one of two links of seeders, each with half of their uplink, and SCION both.
+    two_links: bool,
     /// How many of the leechers are on plain IP alone, and how many on SCION alone. All others are on both.
     on_one: (u64, u64),
     /// What each leecher gets of an uplink, compared with the one before.
@@ -77,6 +79,7 @@ impl Setting {
             free_riders: 0,
             slots: DEFAULT_SLOTS,
             own_path: false,
+            two_links: false,
             on_one: (0, 0),
             skew: 1.0,
             pieces: Pieces {

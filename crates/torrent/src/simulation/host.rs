@@ -10,7 +10,7 @@ use hawser_path::Fingerprint;
 
 use super::{HostId, Message, RTT, STEP, Setting};
 use crate::bitfield::Bitfield;
-use crate::picker::{Arrival, ConnId, GroupId, Picker};
+use crate::picker::{AddressFamily, Arrival, ConnId, GroupId, Picker};
 use crate::pipeline::{self, Subflow};
 use crate::requests::{Filled, Pace, Requests, Source};
 use crate::wire::Request;
@@ -33,13 +33,15 @@ pub(super) struct Connection {
     begun: u32,
     /// Its part of the uplink, compared with others.
     pub weight: f64,
+    family: AddressFamily,
     pub received: u64,
     pub sent: u64,
 }
 
 impl Connection {
-    fn new(now: Instant) -> Self {
+    fn new(family: AddressFamily, now: Instant) -> Self {
         Self {
+            family,
             pace: Pace::new(now),
             is_stalled: false,
             is_open: false,
@@ -101,7 +103,7 @@ impl Host {
                 picker.set_has(other, Bitfield::full(count));
             }
             choker.join(other);
-            connections.insert(other, Connection::new(now));
+            connections.insert(other, Connection::new(family, now));
         }
         Self {
             requests: Requests::new(picker.free_blocks(), now),
@@ -189,34 +191,58 @@ impl Host {
 
     /// Sends what its uplink carries in a step.
     pub fn send(&mut self) {
+        for (to, rate) in self.parts() {
+            self.send_to(to, (rate * STEP.as_secs_f64()) as u32);
+        }
+    }
+
+    /// What each connection with something to send gets of the uplink, in bytes per second.
+    fn parts(&self) -> BTreeMap<HostId, f64> {
         let setting = self.setting;
-        let halves = self.is_seeder && setting.own_path;
-        let is_apart = |to: HostId| halves && to == setting.seeders;
-        let sending = self.connections.iter();
-        let sending = sending.filter(|(to, it)| !it.queue.is_empty() && !is_apart(**to));
-        let weights: f64 = sending.map(|(_, it)| it.weight).sum();
-        let uplink = if halves {
-            self.uplink / 2.0
-        } else {
-            self.uplink
+        let sending = || {
+            let connections = self.connections.iter();
+            connections.filter(|(_, it)| !it.queue.is_empty())
         };
-        for (to, connection) in &mut self.connections {
-            let part = match is_apart(*to) {
-                true => uplink,
-                false => uplink * connection.weight / weights,
-            };
-            let mut bytes = (part * STEP.as_secs_f64()) as u32;
-            while bytes > 0
-                && let Some(first) = connection.queue.front().copied()
-            {
-                let now = bytes.min(first.length - connection.begun);
-                (connection.begun, bytes) = (connection.begun + now, bytes - now);
-                connection.sent += u64::from(now);
-                if connection.begun == first.length {
-                    connection.begun = 0;
-                    connection.queue.pop_front();
-                    self.outbox.push((*to, Message::Block(first)));
-                }
+        let first = setting.seeders;
+        let mut parts = BTreeMap::new();
+        let mut share = |uplink: f64, has: &dyn Fn(HostId, &Connection) -> bool| {
+            let having = || sending().filter(|(to, it)| has(**to, it));
+            let weights: f64 = having().map(|(_, it)| it.weight).sum();
+            for (to, it) in having() {
+                *parts.entry(*to).or_default() += uplink * it.weight / weights;
+            }
+        };
+        match self.is_seeder {
+            true if setting.own_path => {
+                share(self.uplink / 2.0, &|to, _| to == first);
+                share(self.uplink / 2.0, &|to, _| to != first);
+            }
+            true if setting.two_links => {
+                share(self.uplink / 2.0, &|_, it| {
+                    it.family == AddressFamily::Scion
+                });
+                share(self.uplink / 2.0, &|_, _| true);
+            }
+            _ => share(self.uplink, &|_, _| true),
+        }
+        parts
+    }
+
+    /// Sends as many bytes to a host, or what there is.
+    fn send_to(&mut self, to: HostId, mut bytes: u32) {
+        let Some(connection) = self.connections.get_mut(&to) else {
+            return;
+        };
+        while bytes > 0
+            && let Some(first) = connection.queue.front().copied()
+        {
+            let now = bytes.min(first.length - connection.begun);
+            (connection.begun, bytes) = (connection.begun + now, bytes - now);
+            connection.sent += u64::from(now);
+            if connection.begun == first.length {
+                connection.begun = 0;
+                connection.queue.pop_front();
+                self.outbox.push((to, Message::Block(first)));
             }
         }
     }

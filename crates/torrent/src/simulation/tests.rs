@@ -146,6 +146,10 @@ fn leechers_that_do_not_know_each_other_seldom_fetch_the_same() {
         let (rate, copies) = worst(what, setting);
         assert!(rate >= 0.94 && copies <= 1.03, "{rate}, {copies}");
     }
+    // Where all leave the last pieces to each other, a link is not used.
+    let two_links = true;
+    let (rate, copies) = worst("two links", Setting { two_links, ..equal });
+    assert!(rate >= 0.955 && copies <= 1.03, "{rate}, {copies}");
 }
 
 #[test]
