@@ -81,6 +81,8 @@ pub struct TestPath {
     /// The reverse path, as the other end sees it.
     back: Option<Fingerprint>,
     neck: Option<Neck>,
+    /// Its connections have addresses of plain IP at both ends.
+    is_plain_ip: bool,
 }
 
 /// A bottleneck that paths share, both directions together.
@@ -116,6 +118,14 @@ fn time_of(bytes: usize, rate: u64) -> Duration {
 impl TestPath {
     pub fn fingerprint(&self) -> Fingerprint {
         self.info.fingerprint()
+    }
+
+    /// This way over plain IP.
+    pub fn over_plain_ip(&self) -> Self {
+        Self {
+            is_plain_ip: true,
+            ..self.clone()
+        }
     }
 }
 
@@ -242,6 +252,7 @@ impl Net {
             from: None,
             back: None,
             neck: None,
+            is_plain_ip: false,
         };
         paths.push(path.clone());
         inner.publish();
@@ -275,6 +286,7 @@ impl Net {
                 from: Some(scion_addr(from)),
                 back: Some(back),
                 neck: neck.cloned(),
+                is_plain_ip: false,
             }
         };
         let (there, back) = (path(a, b, there, names[1]), path(b, a, back, names[0]));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use hawser_address::PeerAddr;
 use tokio::sync::mpsc;
 
 use super::answers::Answers;
@@ -164,6 +165,17 @@ impl Average {
 }
 
 impl Conn {
+    /// Whether its peer is that of a connection over the other network.
+    pub fn is_same_peer(&self, other: &Self) -> bool {
+        let (one, two) = (self.connection.peer(), other.connection.peer());
+        let hosts = match (one, two) {
+            (PeerAddr::Scion(scion), PeerAddr::Ip(ip))
+            | (PeerAddr::Ip(ip), PeerAddr::Scion(scion)) => (scion.host.ip(), ip.ip()),
+            _ => return false,
+        };
+        hosts.0 == hosts.1 && self.theirs.id == other.theirs.id
+    }
+
     /// Creates a connection to the peer with this id that sends its messages through `messages`.
     pub fn new(
         connection: Arc<dyn Connection>,

@@ -88,13 +88,13 @@ impl<T: Transport> Swarm<T> {
             }
             Input::Interested => {
                 known.set_peer_interested(true);
-                let group = known.group;
-                self.weigh_interest(group, now);
+                let holder = known.serving.holder;
+                self.weigh_interest(holder, now);
             }
             Input::NotInterested => {
                 known.set_peer_interested(false);
-                let group = known.group;
-                self.weigh_interest(group, now);
+                let holder = known.serving.holder;
+                self.weigh_interest(holder, now);
             }
             Input::Port(port) => self.on_dht_port(conn, port),
             Input::HashRequest(wanted) => self.on_hash_request(conn, &wanted, now),
@@ -112,9 +112,9 @@ impl<T: Transport> Swarm<T> {
                     known.theirs.limit = queued(limit);
                 }
                 known.theirs.upload_only = theirs.upload_only;
-                let group = known.group;
+                let holder = known.serving.holder;
                 let upload_only = theirs.upload_only;
-                self.uploads.choker.set_upload_only(group, upload_only);
+                self.uploads.choker.set_upload_only(holder, upload_only);
                 known.theirs.port = theirs.port;
                 known.theirs.metadata = theirs.ut_metadata;
                 let exchange = match known.connection.peer() {

@@ -46,7 +46,10 @@ impl Connection for Pipe {
     }
 
     fn peer(&self) -> PeerAddr {
-        self.peer.into()
+        match self.path.is_plain_ip {
+            true => PeerAddr::Ip(self.peer.host),
+            false => self.peer.into(),
+        }
     }
 
     fn fingerprint(&self) -> Fingerprint {
@@ -56,6 +59,7 @@ impl Connection for Pipe {
     fn key(&self) -> [u8; 32] {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&u64::from(self.peer.isd_as).to_be_bytes());
+        key[8] = self.path.is_plain_ip.into();
         key
     }
 

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::testing::TestPath;
 use crate::transport::{Output, Stream};
-use crate::wire::{Decoder, HANDSHAKE_BYTES, Handshake, PeerId, encode};
+use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, Request, encode};
 
 /// A connection of a peer that says what it is told to say.
 struct Talker {
@@ -18,11 +18,16 @@ struct Talker {
 impl Talker {
     /// Connects host `n` to host 1.
     async fn new(net: &Net, stage: &Stage, n: u16, path: TestPath) -> Self {
+        Self::with_id(net, stage, n, path, PeerId::random()).await
+    }
+
+    /// The same with this peer id.
+    async fn with_id(net: &Net, stage: &Stage, n: u16, path: TestPath, peer_id: PeerId) -> Self {
         let connection = net.host_handle(n).dial(addr(1), path).await.unwrap();
         let (mut read, mut write): Stream = connection.stream().await.unwrap();
         let handshake = Handshake {
             info_hash: stage.metainfo.info_hash,
-            peer_id: PeerId::random(),
+            peer_id,
             extended: false,
             dht: false,
             version_two: false,
@@ -45,15 +50,13 @@ impl Talker {
         self.write.flush().await.unwrap();
     }
 
-    /// Waits until it is choked or unchoked. Returns whether it is unchoked.
-    async fn choked_or_not(&mut self) -> bool {
+    /// The next message about slots, or the next block.
+    async fn hears(&mut self) -> Message {
         let heard = async {
             loop {
                 while let Some(message) = self.decoder.next_message().unwrap() {
-                    match message {
-                        Message::Unchoke => return true,
-                        Message::Choke => return false,
-                        _ => {}
+                    if let Message::Choke | Message::Unchoke | Message::Piece { .. } = message {
+                        return message;
                     }
                 }
                 let read = self.read.read_buf(self.decoder.buffer(4096)).await.unwrap();
@@ -62,6 +65,15 @@ impl Talker {
         };
         let heard = tokio::time::timeout(PATIENCE, heard).await;
         heard.expect("the seeder says nothing")
+    }
+
+    /// Waits until it is choked or unchoked. Returns whether it is unchoked.
+    async fn choked_or_not(&mut self) -> bool {
+        match self.hears().await {
+            Message::Unchoke => true,
+            Message::Choke => false,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -142,4 +154,42 @@ async fn more_leechers_than_slots_all_finish() {
         let summary = finish(download).await.unwrap();
         assert_eq!(summary.fetched_bytes, 2_000_000);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_on_both_networks_takes_one_slot() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 16384);
+    let path = net.path(1, FAST);
+    let ip = path.over_plain_ip();
+    let _seed = seeder(&net, &stage, 1).await;
+    let id = PeerId::random();
+    let mut scion = Talker::with_id(&net, &stage, 2, path, id).await;
+    let mut both = Talker::with_id(&net, &stage, 2, ip.clone(), id).await;
+    scion.say(Message::Interested).await;
+    assert!(scion.choked_or_not().await);
+    both.say(Message::Interested).await;
+    assert!(both.choked_or_not().await);
+    // With a slot for each of them, the first would have been choked before.
+    scion
+        .say(Message::Request(Request {
+            piece: 0,
+            begin: 0,
+            length: BLOCK,
+        }))
+        .await;
+    let heard = scion.hears().await;
+    assert!(matches!(heard, Message::Piece { .. }), "{heard:?}");
+    // Another host with its id, and another peer at its host, wait for a slot of their own.
+    let mut copier = Talker::with_id(&net, &stage, 3, ip.clone(), id).await;
+    let mut neighbor = Talker::new(&net, &stage, 2, ip).await;
+    copier.say(Message::Interested).await;
+    scion.say(Message::NotInterested).await;
+    both.say(Message::NotInterested).await;
+    assert!(!scion.choked_or_not().await && !both.choked_or_not().await);
+    assert!(copier.choked_or_not().await);
+    neighbor.say(Message::Interested).await;
+    copier.say(Message::NotInterested).await;
+    assert!(!copier.choked_or_not().await);
+    assert!(neighbor.choked_or_not().await);
 }

@@ -18,23 +18,29 @@ impl<T: Transport> Swarm<T> {
 
     /// Adds the peer of a new connection to those that may be served.
     pub(in crate::swarm) fn begin_choking(&mut self, id: ConnId) {
+        let holder = self.conns.holder(id);
         if let Some(conn) = self.conns.open.get_mut(&id) {
-            self.uploads.choker.join(conn.group);
-            conn.set_slot(self.uploads.choker.is_unchoked(conn.group));
+            conn.serving.holder = holder;
+            self.uploads.choker.join(holder);
+            conn.set_slot(self.uploads.choker.is_unchoked(holder));
         }
     }
 
     /// Takes note of the end of a connection.
     pub(in crate::swarm) fn end_choking(&mut self, conn: &Conn, now: Instant) {
+        let holder = conn.serving.holder;
         let mut others = self.conns.open.values();
-        match others.any(|other| other.group == conn.group) {
+        if others.all(|other| other.group != conn.group) {
+            self.end_revealing(conn.group);
+        }
+        let mut others = self.conns.open.values();
+        match others.any(|other| other.serving.holder == holder) {
             true => {
-                self.uploads.choker.ended(conn.group, conn.counters());
-                self.weigh_interest(conn.group, now);
+                self.uploads.choker.ended(holder, conn.counters());
+                self.weigh_interest(holder, now);
             }
             false => {
-                self.uploads.choker.leave(conn.group);
-                self.end_revealing(conn.group);
+                self.uploads.choker.leave(holder);
                 self.rechoke(now);
             }
         }
@@ -42,12 +48,12 @@ impl<T: Transport> Swarm<T> {
 
     /// Takes note that a peer may want blocks now, or want none any more. It wants them if it says
     /// so over any path.
-    pub(in crate::swarm) fn weigh_interest(&mut self, group: GroupId, now: Instant) {
+    pub(in crate::swarm) fn weigh_interest(&mut self, holder: GroupId, now: Instant) {
         let conns = self.conns.open.values();
         let is_wanted = conns
-            .filter(|conn| conn.group == group)
+            .filter(|conn| conn.serving.holder == holder)
             .any(|conn| conn.serving.is_wanted());
-        self.uploads.choker.set_interested(group, is_wanted);
+        self.uploads.choker.set_interested(holder, is_wanted);
         self.rechoke(now);
     }
 
@@ -63,7 +69,10 @@ impl<T: Transport> Swarm<T> {
             self.uploads.choker.set_slots(slots);
         }
         let conns = &self.conns.open;
-        let report = || conns.values().map(|conn| (conn.group, conn.counters()));
+        let report = || {
+            let conns = conns.values();
+            conns.map(|conn| (conn.serving.holder, conn.counters()))
+        };
         let orders = self.uploads.choker.tick(report, now);
         if orders.is_empty() {
             return;
@@ -71,12 +80,12 @@ impl<T: Transport> Swarm<T> {
         for order in orders {
             let has_slot = order.action == Action::Unchoke;
             tracing::debug!(peer = order.peer, has_slot, "slot");
-            if let Some(Known { downloader, .. }) = self.uploads.known.get(&order.peer) {
-                self.uploads.sharing.set_choked(*downloader, !has_slot);
-            }
             let conns = self.conns.open.values_mut();
-            for conn in conns.filter(|conn| conn.group == order.peer) {
+            for conn in conns.filter(|conn| conn.serving.holder == order.peer) {
                 conn.set_slot(has_slot);
+                if let Some(Known { downloader, .. }) = self.uploads.known.get(&conn.group) {
+                    self.uploads.sharing.set_choked(*downloader, !has_slot);
+                }
             }
         }
         self.settle(now);

@@ -116,8 +116,9 @@ impl<T: Transport> Swarm<T> {
                     conn.unchoke();
                     return;
                 }
-                let group = conn.group;
-                self.add_downloader(Downloader { group, addr }, paths, now);
+                let (group, holder) = (conn.group, conn.serving.holder);
+                let has_slot = self.uploads.choker.is_unchoked(holder);
+                self.add_downloader(Downloader { group, addr }, paths, has_slot, now);
                 self.settle(now);
             }
             Multipath::Offer { .. } => {}
@@ -147,12 +148,11 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Adds a downloader that takes at most `max` paths. A known one may change `max`, but not its
-    /// address.
-    fn add_downloader(&mut self, downloader: Downloader, max: usize, now: Instant) {
+    /// address. `has_slot` says whether it may be served now.
+    fn add_downloader(&mut self, downloader: Downloader, max: usize, has_slot: bool, now: Instant) {
         let known = self.uploads.known.get(&downloader.group);
         if known.is_none_or(|known| known.downloader == downloader) {
             self.uploads.sharing.join(downloader, max, now);
-            let has_slot = self.uploads.choker.is_unchoked(downloader.group);
             self.uploads.sharing.set_choked(downloader, !has_slot);
         }
         if known.is_some() {
