@@ -90,6 +90,14 @@ impl SelectiveAck<'_> {
         self.0.is_empty()
     }
 
+    /// How many packets behind the acknowledged one it speaks of: the first, which is missing, and one for each bit.
+    pub fn covered(&self) -> usize {
+        match self.is_empty() {
+            true => 0,
+            false => 1 + 8 * self.0.len(),
+        }
+    }
+
     /// How far behind the acknowledged packet those lie that have arrived: 2 and more, in rising order.
     pub fn offsets(&self) -> impl Iterator<Item = u64> {
         let bytes = (2u64..).step_by(8).zip(self.0);

@@ -96,8 +96,10 @@ pub(crate) struct Acked {
     pub bytes: usize,
     /// Segments acknowledged that were not before.
     pub segments: usize,
-    /// The round trip of the last of them that was sent once.
+    /// The round trip of the one that was sent last, if it was sent once.
     pub rtt: Option<Duration>,
+    /// The number of the last transmission among them.
+    last: u64,
     /// Segments were lost that were sent after the last reduction of the window.
     pub is_congestion: bool,
 }
@@ -337,7 +339,9 @@ impl Sender {
             self.segments[index] = segment;
         }
         if let Some(last) = last_arrived {
-            acked.is_congestion |= self.find_losses(last);
+            acked.is_congestion |= self.find_losses(last, self.arrived);
+        } else if acknowledged + 1 == first {
+            acked.is_congestion |= self.find_losses_before(selective);
         }
         self.duplicates = match acked.segments == 0 && is_bare && acknowledged == before {
             true => self.duplicates.saturating_add(1),
@@ -361,17 +365,39 @@ impl Sender {
         // Which transmission of a repeated one has arrived is not known (Karn).
         if !segment.is_repeated() {
             self.arrived = self.arrived.max(segment.transmission);
-            acked.rtt = Some(now.saturating_duration_since(segment.sent_at));
+        }
+        // Earlier ones may have arrived long ago, and have waited for the last one.
+        if segment.transmission > acked.last {
+            acked.last = segment.transmission;
+            let is_known = !segment.is_repeated();
+            acked.rtt = is_known.then(|| now.saturating_duration_since(segment.sent_at));
         }
     }
 
-    /// Segments before `last` of which later transmissions have arrived are lost. Returns whether that says
-    /// something new of the path.
-    fn find_losses(&mut self, last: usize) -> bool {
+    /// A selective acknowledgement without a bit set says that a packet behind those that it has bits for has
+    /// arrived, and all these are missing: some programs send no more than 32 bits. Returns as
+    /// [`Self::find_losses`] does.
+    fn find_losses_before(&mut self, selective: &SelectiveAck<'_>) -> bool {
+        let covered = selective.covered();
+        if selective.is_empty() || self.segments.len() <= covered {
+            return false;
+        }
+        let behind = self.segments.range(covered..);
+        // Of one that was repeated it is not known which transmission has arrived.
+        if behind.clone().any(Segment::is_repeated) {
+            return false;
+        }
+        let arrived = behind.map(|it| it.transmission).min();
+        arrived.is_some_and(|arrived| self.find_losses(covered, arrived))
+    }
+
+    /// Segments before `last` that were sent long enough before the transmission `arrived` are lost. Returns
+    /// whether that says something new of the path.
+    fn find_losses(&mut self, last: usize, arrived: u64) -> bool {
         let mut is_congestion = false;
         for index in 0..last {
             let segment = &self.segments[index];
-            let is_late = segment.transmission + REORDERING <= self.arrived;
+            let is_late = segment.transmission + REORDERING <= arrived;
             if segment.status == Status::InFlight && is_late {
                 is_congestion |= self.lose(index);
             }

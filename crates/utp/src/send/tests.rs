@@ -40,6 +40,16 @@ fn acknowledge(sender: &mut Sender, acknowledged: i64, arrived: &[u64], now: Ins
     if arrived.is_empty() {
         selective.clear();
     }
+    acknowledge_bits(sender, acknowledged, &selective, now)
+}
+
+/// Acknowledges all up to `acknowledged`, with these bits of a selective acknowledgement.
+fn acknowledge_bits(
+    sender: &mut Sender,
+    acknowledged: i64,
+    selective: &[u8],
+    now: Instant,
+) -> Acked {
     let header = Header {
         kind: PacketKind::State,
         connection_id: 0,
@@ -50,7 +60,7 @@ fn acknowledge(sender: &mut Sender, acknowledged: i64, arrived: &[u64], now: Ins
         acknowledged: 0,
     };
     let mut bytes = Vec::new();
-    header.write(&selective, &mut bytes);
+    header.write(selective, &mut bytes);
     let packet = Packet::parse(&bytes).unwrap();
     let acknowledged = FIRST_EPOCH.wrapping_add_signed(acknowledged);
     sender.acknowledge(acknowledged, &packet.selective, true, now)
@@ -129,6 +139,43 @@ fn three_bare_duplicates_are_a_loss_also_without_selective_acknowledgements() {
     assert_eq!(send_all(&mut sender, now), [2]);
     assert!(!acknowledge(&mut sender, 1, &[], now).is_congestion);
     assert_eq!(send_all(&mut sender, now), [0; 0]);
+}
+
+/// As libutp says it, which sends no more than 32 bits.
+#[test]
+fn more_missing_packets_than_a_selective_acknowledgement_has_bits_for_are_lost() {
+    let (mut sender, now) = (sender(), Instant::now());
+    sender.write(&[7; 400]);
+    assert_eq!(send_all(&mut sender, now), (0..40).collect::<Vec<_>>());
+    acknowledge(&mut sender, 1, &[], now);
+    let acked = acknowledge_bits(&mut sender, 1, &[0; 4], now);
+    assert!(acked.is_congestion);
+    // But for two, which the one that arrived may only have overtaken.
+    assert_eq!(send_all(&mut sender, now), (2..33).collect::<Vec<_>>());
+    // What was repeated is under way.
+    assert!(!acknowledge_bits(&mut sender, 1, &[0; 4], now).is_congestion);
+    assert_eq!(send_all(&mut sender, now), [0; 0]);
+    // Nothing was sent behind those that it has bits for: it is false.
+    assert!(!acknowledge_bits(&mut sender, 34, &[0; 4], now).is_congestion);
+    assert_eq!(send_all(&mut sender, now), [0; 0]);
+}
+
+#[test]
+fn packets_that_waited_for_a_repeated_one_have_no_round_trip() {
+    let (mut sender, now) = (sender(), Instant::now());
+    sender.write(&[7; 50]);
+    send_all(&mut sender, now);
+    sender.on_timeout();
+    let later = now + Duration::from_millis(500);
+    assert_eq!(send(&mut sender, &LIMITS, later).map(|it| it.0), Some(0));
+    let acked = acknowledge(&mut sender, 2, &[], later + Duration::from_millis(1));
+    assert_eq!((acked.segments, acked.rtt), (3, None));
+    // One that was sent after the repeated one has.
+    sender.write(&[7; 10]);
+    let begin = later + Duration::from_millis(10);
+    assert_eq!(send_all(&mut sender, begin), [3, 4, 5]);
+    let acked = acknowledge(&mut sender, 5, &[], begin + Duration::from_millis(7));
+    assert_eq!(acked.rtt, Some(Duration::from_millis(7)));
 }
 
 #[test]
