@@ -307,6 +307,9 @@ impl Connection {
         if acked.is_congestion {
             self.control.on_lost();
         }
+        if acked.segments > 0 {
+            self.arm_tail_probe(now);
+        }
         self.signals.writable |= !had_room && self.sender.room() > 0;
     }
 

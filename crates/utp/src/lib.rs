@@ -11,7 +11,8 @@
 //! What differs from BEP 29, or is left open there:
 //!
 //! - The congestion control is LEDBAT of RFC 6817: slow start, ten minutes of base delays, at most one reduction
-//!   of the window in a round trip. Timeouts are those of RFC 6298, 500 ms at least.
+//!   of the window in a round trip. Timeouts are those of RFC 6298, 500 ms at least; after two round trips without an
+//!   acknowledgement the last packet is sent again (RFC 8985, tail loss probe).
 //! - Once a packet has been sent with a sequence number, another one with that number has the same bytes. So there
 //!   is no search for the largest packet: IP packets have 1400 bytes, may be cut into fragments on their way, and
 //!   become smaller, for bytes not sent before, if the own device refuses them.

@@ -33,12 +33,15 @@ struct Segment {
     /// 0 for the end of the stream.
     length: usize,
     sent_at: Instant,
-    /// The number of its last transmission, among those of all segments.
+    /// The number of its first transmission and of the last one, among those of all segments.
+    first: u64,
     transmission: u64,
     /// How often it was given to the device, and refused by it.
     sent: u32,
     refused: u32,
     status: Status,
+    /// It was repeated long after all others that were in flight then.
+    is_probe: bool,
 }
 
 impl Segment {
@@ -279,10 +282,12 @@ impl Sender {
                     offset,
                     length: outgoing.length,
                     sent_at: now,
+                    first: transmission,
                     transmission,
                     sent: 1,
                     refused: 0,
                     status: Status::InFlight,
+                    is_probe: false,
                 });
                 self.cut += outgoing.length as u64;
                 self.next += 1;
@@ -362,10 +367,13 @@ impl Sender {
         segment.status = Status::Arrived;
         acked.bytes += segment.length;
         acked.segments += 1;
-        // Which transmission of a repeated one has arrived is not known (Karn).
-        if !segment.is_repeated() {
-            self.arrived = self.arrived.max(segment.transmission);
-        }
+        // Which transmission of a repeated one has arrived is not known (Karn): at least the first.
+        // What was in flight before a probe was sent is lost once the probe has arrived, by whichever transmission.
+        let arrived = match segment.is_probe {
+            true => segment.transmission + REORDERING,
+            false => segment.first,
+        };
+        self.arrived = self.arrived.max(arrived);
         // Earlier ones may have arrived long ago, and have waited for the last one.
         if segment.transmission > acked.last {
             acked.last = segment.transmission;
@@ -382,12 +390,7 @@ impl Sender {
         if selective.is_empty() || self.segments.len() <= covered {
             return false;
         }
-        let behind = self.segments.range(covered..);
-        // Of one that was repeated it is not known which transmission has arrived.
-        if behind.clone().any(Segment::is_repeated) {
-            return false;
-        }
-        let arrived = behind.map(|it| it.transmission).min();
+        let arrived = self.segments.range(covered..).map(|it| it.first).min();
         arrived.is_some_and(|arrived| self.find_losses(covered, arrived))
     }
 
@@ -411,6 +414,7 @@ impl Sender {
             return false;
         }
         segment.status = Status::Lost;
+        segment.is_probe = false;
         self.in_flight -= segment.length;
         self.lost += 1;
         let is_congestion = segment.transmission >= self.recovery;
@@ -418,6 +422,27 @@ impl Sender {
             self.recovery = self.transmission;
         }
         is_congestion
+    }
+
+    /// Whether segments are in flight, and none is to be sent again.
+    pub fn is_in_flight(&self) -> bool {
+        self.lost == 0 && self.segments.iter().any(|it| it.status == Status::InFlight)
+    }
+
+    /// Whether a single segment is not acknowledged.
+    pub fn is_single(&self) -> bool {
+        self.segments.len() == 1
+    }
+
+    /// Has the last segment in flight sent again: its acknowledgement says which of those before it have arrived.
+    pub fn repeat_last(&mut self) {
+        let mut segments = self.segments.iter_mut();
+        if let Some(segment) = segments.rfind(|it| it.status == Status::InFlight) {
+            segment.status = Status::Lost;
+            segment.is_probe = true;
+            self.in_flight -= segment.length;
+            self.lost += 1;
+        }
     }
 
     /// Nothing was acknowledged in time: all that is in flight counts as lost.

@@ -3,6 +3,7 @@
 mod ledbat;
 mod operations;
 mod refused;
+mod tail;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -6,6 +6,10 @@ use super::{CloseReason, Connection, State};
 
 /// Longest time without an acknowledgement of what has arrived (RFC 1122 allows 500 ms; BEP 29 does not say).
 const ACK_DELAY: Duration = Duration::from_millis(25);
+/// Longest time that a peer waits before it acknowledges a single packet (libutp).
+const PEER_ACK_DELAY: Duration = Duration::from_millis(100);
+/// Shortest time without an acknowledgement after which the last packet is sent again.
+const MIN_TAIL_TIMEOUT: Duration = Duration::from_millis(10);
 /// Longest silence: address translators forget what is silent for longer than 30 s.
 const KEEP_ALIVE: Duration = Duration::from_secs(29);
 /// How often a SYN is sent.
@@ -23,10 +27,21 @@ const LINGER: Duration = Duration::from_secs(30);
 /// lost: some of the peer's timeouts.
 const REPEATS: Duration = Duration::from_secs(3);
 
+/// When the last packet is sent again, because nothing was acknowledged since: the end of a burst may be lost,
+/// which no later packet shows (RFC 8985, section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TailProbe {
+    Unset,
+    Due(Instant),
+    /// Once, until something is acknowledged.
+    Sent,
+}
+
 #[derive(Debug)]
 pub(super) struct Timers {
     /// When what was sent counts as lost, or a peer without room is asked again.
     pub retransmit: Option<Instant>,
+    tail: TailProbe,
     /// Timeouts in a row, without those after which a peer without room has answered.
     timeouts: u32,
     /// When the last packet of the peer arrived.
@@ -52,6 +67,7 @@ impl Timers {
     pub fn new(now: Instant, idle_timeout: Duration) -> Self {
         Self {
             retransmit: None,
+            tail: TailProbe::Unset,
             timeouts: 0,
             heard: now,
             has_heard: false,
@@ -74,6 +90,7 @@ impl Timers {
     /// Something was acknowledged.
     pub fn on_progress(&mut self) {
         self.retransmit = None;
+        self.tail = TailProbe::Unset;
         self.timeouts = 0;
         self.probes = false;
     }
@@ -113,6 +130,32 @@ impl Connection {
         }
     }
 
+    /// Sets the time after which the last packet is sent again, counted from `now`.
+    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
+        if self.timers.tail == TailProbe::Sent {
+            return;
+        }
+        let is_usual = self.timers.timeouts == 0 && self.sender.is_in_flight();
+        let rtt = self.rtt.smoothed().filter(|_| is_usual);
+        let timeout = rtt.map(|rtt| {
+            let delayed = match self.sender.is_single() {
+                true => PEER_ACK_DELAY,
+                false => Duration::ZERO,
+            };
+            (rtt * 2 + delayed).max(MIN_TAIL_TIMEOUT)
+        });
+        let timeout = timeout.filter(|timeout| *timeout < self.rtt.timeout());
+        self.timers.tail = timeout.map_or(TailProbe::Unset, |it| TailProbe::Due(now + it));
+    }
+
+    /// When the last packet is sent again.
+    fn tail_probe(&self) -> Option<Instant> {
+        match self.timers.tail {
+            TailProbe::Due(due) => Some(due),
+            TailProbe::Unset | TailProbe::Sent => None,
+        }
+    }
+
     /// When [`Self::advance`] is to be called; `None` if never.
     pub fn due(&self) -> Option<Instant> {
         let timers = &self.timers;
@@ -122,7 +165,8 @@ impl Connection {
         let confirmation = timers.confirmation.map(|(due, _)| due);
         let keep_alive = self.keep_alive();
         let due = [timers.retransmit, timers.ack, confirmation, timers.linger];
-        let due = due.into_iter().chain([keep_alive, self.idle_end()]);
+        let others = [keep_alive, self.idle_end(), self.tail_probe()];
+        let due = due.into_iter().chain(others);
         due.flatten().min()
     }
 
@@ -168,6 +212,9 @@ impl Connection {
         if is_due(self.timers.retransmit) {
             self.timers.retransmit = None;
             self.on_timeout(now);
+        } else if is_due(self.tail_probe()) {
+            self.timers.tail = TailProbe::Sent;
+            self.sender.repeat_last();
         }
         if is_due(self.timers.ack) {
             self.timers.ack = None;
@@ -211,6 +258,7 @@ impl Connection {
         if self.timers.timeouts >= MAX_TIMEOUTS {
             return self.close_with_reset(CloseReason::TimedOut);
         }
+        self.timers.tail = TailProbe::Unset;
         self.rtt.on_timeout();
         self.sender.on_timeout();
         self.control.on_timeout();

@@ -101,6 +101,7 @@ impl Connection {
             self.timers.confirmation = None;
             self.on_acknowledged();
             self.arm_retransmission(now);
+            self.arm_tail_probe(now);
         }
         stride
     }
