@@ -168,7 +168,7 @@ impl Announcer {
                 chosen.extend(group.choose(&self.trackers, now));
             }
         }
-        let event = |tracker: &Tracker| match tracker.known_since {
+        let event = |tracker: &Tracker| match tracker.known.map(|known| known.since) {
             None => Event::Started,
             Some(_) if self.completed && tracker.is_to_be_told() => Event::Completed,
             Some(_) => Event::None,
@@ -201,7 +201,7 @@ impl Announcer {
         };
         match outcome {
             Ok(answer) => tracker.answer(&flight, answer, now),
-            Err(error) => tracker.fail(error, &mut self.rng, now),
+            Err(error) => tracker.fail(&flight, error, &mut self.rng, now),
         }
         if self.stopping.is_some() {
             return;
@@ -271,16 +271,18 @@ impl Announcer {
         let id = AnnounceId(self.next_id);
         self.next_id += 1;
         let tracker = &mut self.trackers[at];
+        let identity = &self.identity;
+        let port = tracker.port(identity.port);
         tracker.flight = Some(Flight {
             id,
             event,
             left: self.stats.left,
+            port,
         });
-        let identity = &self.identity;
         let request = AnnounceRequest {
             info_hash: identity.info_hash,
             peer_id: identity.peer_id,
-            port: identity.port,
+            port,
             uploaded: self.stats.uploaded,
             downloaded: self.stats.downloaded,
             left: self.stats.left,

@@ -13,7 +13,7 @@ pub struct Identity {
     pub info_hash: [u8; 20],
     /// The peer id.
     pub peer_id: [u8; 20],
-    /// The port at which the client accepts peers over IP; 0 if it accepts none.
+    /// The port at which the client accepts peers over IP; 0 if it accepts none. Trackers that refuse 0 get 1.
     pub port: u16,
     /// A random number, the same for the life of the client.
     pub key: u32,

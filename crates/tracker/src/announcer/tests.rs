@@ -207,12 +207,42 @@ fn pauses_after_failures_grow_and_are_bounded() {
     assert_eq!(world.announcer.status()[0].state, TrackerState::Working);
 }
 
-#[test]
-fn refusals_are_obeyed() {
-    let refused = |retry| TrackerError::Refused {
+fn refused(retry: Retry) -> TrackerError {
+    TrackerError::Refused {
         reason: "no".into(),
         retry,
+    }
+}
+
+/// As that of WebTorrent (`bittorrent-tracker`) does.
+#[test]
+fn a_tracker_that_refuses_a_client_without_a_port_is_asked_with_one() {
+    let mut world = World::new(&[&[A]], AnnounceOptions::default());
+    world.announcer.identity.port = 0;
+    let ask = |world: &mut World| {
+        let mut orders = world.announcer.advance(world.now);
+        assert_eq!(orders.len(), 1, "{orders:?}");
+        let Order::Announce { id, request, .. } = orders.remove(0);
+        (id, request.port, request.event)
     };
+    let (id, port, _) = ask(&mut world);
+    assert_eq!(port, 0);
+    world.fail(id, refused(Retry::Never));
+    assert_eq!(world.wait(), Duration::ZERO);
+    let (id, port, event) = ask(&mut world);
+    assert_eq!((port, event), (1, Event::Started));
+    world.answer(id, 30);
+    assert_eq!(world.announcer.status()[0].state, TrackerState::Working);
+    world.wait();
+    let (id, port, _) = ask(&mut world);
+    assert_eq!(port, 1);
+    // A refusal that has other reasons is one.
+    world.fail(id, refused(Retry::Never));
+    assert_eq!(world.announcer.next_due(), None);
+}
+
+#[test]
+fn refusals_are_obeyed() {
     let mut world = World::new(&[&[A]], AnnounceOptions::default());
     let (id, ..) = world.one();
     world.fail(id, refused(Retry::After(MINUTE * 7)));

@@ -20,6 +20,9 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(3 * 3600);
 const FIRST_PAUSE: Duration = Duration::from_secs(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
+/// The port that is announced to a tracker that refuses 0, where the client accepts no peers: no client uses it.
+pub(super) const PORT_OF_NONE: u16 = 1;
+
 /// An announce under way.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -27,6 +30,16 @@ pub(super) struct Flight {
     pub event: Event,
     /// Bytes missing, as announced.
     pub left: u64,
+    /// The port, as announced.
+    pub port: u16,
+}
+
+/// What a tracker knows of the client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// Since when: a `started` was answered.
+    pub since: Instant,
+    is_leecher: bool,
 }
 
 /// A tracker of a torrent.
@@ -37,10 +50,9 @@ pub(super) struct Tracker {
     /// Why it cannot be asked at all.
     unsupported: Option<String>,
     pub flight: Option<Flight>,
-    /// Since when it knows of the client: a `started` was answered.
-    pub known_since: Option<Instant>,
-    /// Whether it knows the client as a leecher.
-    leecher: bool,
+    pub known: Option<Known>,
+    /// It has refused an announce with port 0.
+    refuses_no_port: bool,
     /// Since when `stopped` is to be sent.
     pub to_stop: Option<Instant>,
     pub tracker_id: Option<Vec<u8>>,
@@ -128,8 +140,8 @@ impl Tracker {
             url,
             tier,
             flight: None,
-            known_since: None,
-            leecher: false,
+            known: None,
+            refuses_no_port: false,
             to_stop: None,
             tracker_id: None,
             interval: DEFAULT_INTERVAL,
@@ -142,7 +154,7 @@ impl Tracker {
 
     /// Whether it may know of the client.
     pub fn may_know(&self) -> bool {
-        self.known_since.is_some() || self.flight.is_some()
+        self.known.is_some() || self.flight.is_some()
     }
 
     /// The torrent has it no longer: with `stopped` to be sent, once no other announce is under way. `None` if
@@ -183,7 +195,7 @@ impl Tracker {
 
     /// Whether a completed download is to be reported: it knows the client, as a leecher.
     pub fn is_to_be_told(&self) -> bool {
-        self.known_since.is_some() && self.leecher
+        self.known.is_some_and(|known| known.is_leecher)
     }
 
     /// An announce was answered.
@@ -191,12 +203,18 @@ impl Tracker {
         self.backoff.reset();
         self.pause = None;
         match flight.event {
-            Event::Stopped => self.known_since = None,
+            Event::Stopped => self.known = None,
             Event::Started => {
-                self.known_since = Some(now);
-                self.leecher = flight.left > 0;
+                self.known = Some(Known {
+                    since: now,
+                    is_leecher: flight.left > 0,
+                });
             }
-            Event::Completed => self.leecher = false,
+            Event::Completed => {
+                if let Some(known) = &mut self.known {
+                    known.is_leecher = false;
+                }
+            }
             Event::None => {}
         }
         if answer.tracker_id.is_some() {
@@ -219,8 +237,21 @@ impl Tracker {
         };
     }
 
-    /// An announce has failed.
-    pub fn fail(&mut self, error: &TrackerError, rng: &mut Rng, now: Instant) {
+    /// The port to announce for one at which the client accepts peers; 0 if it accepts none.
+    pub fn port(&self, port: u16) -> u16 {
+        match port {
+            0 if self.refuses_no_port => PORT_OF_NONE,
+            port => port,
+        }
+    }
+
+    /// An announce has failed. One that was refused with port 0 is repeated at once with another port: some
+    /// trackers take no client that accepts no peers.
+    pub fn fail(&mut self, flight: &Flight, error: &TrackerError, rng: &mut Rng, now: Instant) {
+        if flight.port == 0 && matches!(error, TrackerError::Refused { .. }) {
+            self.refuses_no_port = true;
+            return;
+        }
         // Clients that a tracker has lost at once do not come back at once.
         let spread = self.backoff.fail().mul_f64(0.75 + rng.f64() / 2.0);
         self.pause = Some(match error {
