@@ -233,12 +233,13 @@ impl ExtendedHandshake {
         top.encode()
     }
 
-    /// Decodes a handshake; what is unknown or of another type is ignored (BEP 10).
+    /// Decodes a handshake; what is unknown or of another type is ignored (BEP 10). Keys may be in any order:
+    /// KTorrent does not sort them.
     ///
     /// # Errors
-    /// If it is not a bencoded dictionary.
+    /// If it does not begin with a bencoded dictionary.
     pub fn decode(payload: &[u8]) -> Result<Self, WireError> {
-        let document = bencode::parse(payload).map_err(WireError::BadExtended)?;
+        let document = bencode::parse_tolerant(payload).map_err(WireError::BadExtended)?;
         let top = document.as_dict().ok_or(WireError::ExtendedNoDict)?;
         let client = top.bytes("v").map(|bytes| {
             let bytes = &bytes[..bytes.len().min(MAX_NAME)];

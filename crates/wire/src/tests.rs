@@ -153,6 +153,19 @@ proptest! {
     }
 }
 
+/// As KTorrent 22.12 sends it.
+#[test]
+fn an_extended_handshake_with_keys_in_another_order_is_read() {
+    let payload = b"d1:md6:ut_pexi1e11:ut_metadatai2ee1:pi7401e13:metadata_sizei9e1:v8:KTorrente";
+    let handshake = ExtendedHandshake::decode(payload).unwrap();
+    let ids = (handshake.ut_pex, handshake.ut_metadata);
+    assert_eq!((ids, handshake.port), ((Some(1), Some(2)), Some(7401)));
+    assert_eq!(handshake.metadata_size, Some(9));
+    assert_eq!(handshake.client.as_deref(), Some("KTorrent"));
+    assert!(ExtendedHandshake::decode(b"d1:md6:ut_pexi1e").is_err());
+    assert!(ExtendedHandshake::decode(b"le").is_err());
+}
+
 #[test]
 fn lengths_are_judged_before_the_body_arrives() {
     let head = |length: u32, id: u8| {
