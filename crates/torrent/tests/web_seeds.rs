@@ -150,6 +150,22 @@ async fn a_server_without_ranges_gives_whole_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_without_ranges_sends_before_a_run_is_skipped() {
+    let stage = Stage::new(&[("set/a.bin", 100_000), ("set/b.bin", 3_000_000)]);
+    let web = stage.serve(&[Manner::Whole]).await;
+    let summary = finish(stage.download(&[web.url()], DownloadOptions::default())).await;
+    stage.check();
+    let seed = &summary.unwrap().web_seeds[0];
+    assert_eq!(seed.bytes, stage.metainfo.pieces.total);
+    let asked = web.asked();
+    let is_inside = |range: (u64, u64)| range.0 > 0;
+    assert!(
+        asked.iter().any(|it| it.range.is_some_and(is_inside)),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_web_seed_that_lies_is_dropped_and_named_and_others_are_used() {
     let stage = Stage::new(&SEVERAL);
     let liar = stage.serve(&[Manner::False]).await;

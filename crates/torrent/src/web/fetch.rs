@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use hawser_http_client::{HttpClient, HttpError, HttpUrl, Response};
 use tokio::time::timeout;
 
@@ -18,6 +18,9 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest wait for the next bytes of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Most bytes in front of those that are wanted that are received in vain, from a server that knows no ranges.
+const MAX_SKIPPED: u64 = 256 << 20;
 
 /// Blocks of a run, and from where.
 pub(crate) struct Fetch {
@@ -133,7 +136,11 @@ async fn of_span(fetch: &Fetch, span: &[Request], parts: &mut impl Parts) -> Res
 }
 
 /// The bytes of a range of a file, as they arrive.
-struct Body(Response);
+struct Body {
+    response: Response,
+    /// Bytes in front of the range that are still to arrive.
+    skipped: u64,
+}
 
 impl Body {
     /// Asks for a range of a file.
@@ -155,6 +162,7 @@ impl Body {
             file: of_torrent.clone(),
             why: format!("{url}: {why}"),
         };
+        let mut skipped = 0;
         match response.status() {
             206 => {
                 let range = response.content_range();
@@ -171,9 +179,10 @@ impl Body {
                 if response.content_length().is_some_and(|it| it != *length) {
                     return Err(missing(another(response.content_length(), *length)));
                 }
-                if bytes.start > 0 {
+                if bytes.start > MAX_SKIPPED {
                     return Err(odd(url, "the server sends whole files only, no ranges"));
                 }
+                skipped = bytes.start;
             }
             404 | 410 => return Err(missing(format!("HTTP status {}", response.status()))),
             status @ (429 | 503) => {
@@ -185,24 +194,26 @@ impl Body {
             status => return Err(odd(url, &format!("HTTP status {status}"))),
         }
         response.check_encoding().map_err(failed)?;
-        Ok(Self(response))
+        Ok(Self { response, skipped })
     }
 
     /// The next bytes, some and at most `most`.
     async fn chunk(&mut self, most: u64) -> Result<Bytes, Failure> {
-        let read = timeout(BODY_TIMEOUT, self.0.chunk()).await;
-        let host = self.0.host();
-        let silent = || format!("{host} sent nothing for {} s", BODY_TIMEOUT.as_secs());
-        let read = read.map_err(|_| Failure::Failed(silent()))?;
-        match read.map_err(failed)? {
-            // A server that sends more than was asked for sends it in vain.
-            Some(mut chunk) => {
+        loop {
+            let read = timeout(BODY_TIMEOUT, self.response.chunk()).await;
+            let host = self.response.host();
+            let silent = || format!("{host} sent nothing for {} s", BODY_TIMEOUT.as_secs());
+            let read = read.map_err(|_| Failure::Failed(silent()))?;
+            let early = || Failure::Failed(format!("{host} ended before all was there"));
+            let mut chunk = read.map_err(failed)?.ok_or_else(early)?;
+            let skipped = self.skipped.min(chunk.len() as u64);
+            self.skipped -= skipped;
+            chunk.advance(skipped as usize);
+            if !chunk.is_empty() {
+                // A server that sends more than was asked for sends it in vain.
                 chunk.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-                Ok(chunk)
+                return Ok(chunk);
             }
-            None => Err(Failure::Failed(format!(
-                "{host} ended before all was there"
-            ))),
         }
     }
 }
