@@ -121,6 +121,13 @@ impl Rect {
 
     /// The share of a segment that is inside (Liang and Barsky).
     pub fn covers(self, a: Point, b: Point) -> f64 {
+        let (low, high) = (self.low, self.high);
+        let beside = (a.x < low.x && b.x < low.x) || (a.x > high.x && b.x > high.x);
+        let above_or_below = (a.y < low.y && b.y < low.y) || (a.y > high.y && b.y > high.y);
+        // Nearly all segments that a map asks for.
+        if beside || above_or_below {
+            return 0.0;
+        }
         let line = b.sub(a);
         let (mut from, mut to) = (0.0f64, 1.0f64);
         for (length, low, high) in [

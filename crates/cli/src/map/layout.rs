@@ -148,7 +148,7 @@ impl Page<'_> {
 
     /// The cost of all places.
     fn cost(&self, places: &[Point]) -> f64 {
-        let nodes = (0..places.len()).map(|node| self.cost_of(node, places));
+        let nodes = (0..places.len()).map(|node| self.cost_of(node, places, f64::INFINITY));
         let height = |core: bool| {
             let of = places.iter().zip(self.network.core);
             let of: Vec<f64> = of.filter(|(_, c)| **c == core).map(|(p, _)| p.y).collect();
@@ -168,8 +168,8 @@ impl Page<'_> {
         nodes.sum::<f64>() + 3.0 * below + 6.0 * (tall - 0.6).max(0.0)
     }
 
-    /// The cost of the place of one AS.
-    fn cost_of(&self, node: usize, places: &[Point]) -> f64 {
+    /// The cost of the place of one AS, or a part of it that is at least `limit`: no term is negative.
+    fn cost_of(&self, node: usize, places: &[Point], limit: f64) -> f64 {
         let here = places[node];
         let rect = self.rect(here);
         let wide = rect.grown(GAP / 2.0);
@@ -189,6 +189,9 @@ impl Page<'_> {
             }
         }
         for (i, &(a, b)) in own.iter().enumerate() {
+            if cost >= limit {
+                return cost;
+            }
             let (from, to) = (places[a], places[b]);
             let line = to.sub(from);
             // Links should be near their ideal length.
@@ -212,7 +215,7 @@ impl Page<'_> {
                 }
             }
             for &(c, d) in self.network.links {
-                let apart = ![c, d].iter().any(|end| [a, b].contains(end));
+                let apart = a != c && a != d && b != c && b != d;
                 if apart && cross(from, to, places[c], places[d]) {
                     cost += 2.0;
                 }
@@ -241,13 +244,13 @@ impl Page<'_> {
         for round in 0..rounds {
             let reach = 1.2 * (1.0 - round as f64 / rounds as f64) + 0.05;
             for node in 0..places.len() {
-                let (was, before) = (places[node], self.cost_of(node, places));
+                let (was, before) = (places[node], self.cost_of(node, places, f64::INFINITY));
                 let step = Point::new(
                     (rng.f64() - 0.5) * 2.0 * reach * self.across,
                     (rng.f64() - 0.5) * 2.0 * reach * self.down,
                 );
                 places[node] = was.add(step);
-                if self.cost_of(node, places) >= before {
+                if self.cost_of(node, places, before) >= before {
                     places[node] = was;
                 }
             }
