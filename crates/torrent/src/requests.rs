@@ -108,7 +108,7 @@ impl Requests {
     pub fn new(blocks: u64, now: Instant) -> Self {
         Self {
             meter: Meter::new(now),
-            active: Active::new(now),
+            active: Active::new(),
             scale: 1.0,
             duplicates: Duplicates::new(blocks, now),
             progress: Progress::default(),

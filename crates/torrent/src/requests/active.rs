@@ -1,9 +1,9 @@
 //! Which connections are requested from: as many as help.
 //!
 //! Connections that share a bottleneck deliver no more together than a few of them, but each more
-//! makes the others slower and their rates harder to predict. So blocks are requested over few
-//! connections first, spread over all paths, then over twice as many as long as that raises the rate
-//! of all together.
+//! makes the others slower and their rates harder to predict, and its batches smaller: a byte costs
+//! all processes on its way more. So blocks are requested over few connections first, spread over all
+//! paths, then over twice as many as long as that raises the rate of all together.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,14 +14,19 @@ use super::Source;
 use crate::picker::ConnId;
 
 /// Connections that are requested from at first.
-const INITIAL_LIMIT: usize = 8;
+const INITIAL_LIMIT: usize = 4;
 
-/// Connections over each path that are requested from whatever the limit, up to twice the limit in
-/// all: a path may have a bottleneck of its own.
+/// Connections over each path that are requested from whatever the limit, up to [`OVER_PATHS`] times
+/// the limit in all: a path may have a bottleneck of its own.
 const ON_EACH_PATH: usize = 2;
+const OVER_PATHS: usize = 4;
 
-/// Time after which it is judged whether more connections helped.
-const REVIEW: Duration = Duration::from_secs(1);
+/// It is judged whether more connections helped after this time, or this many of their round trips if
+/// that is longer: so long a new one may take to reach its rate.
+const REVIEW: (Duration, u32) = (Duration::from_millis(500), 10);
+
+/// The same, at most, where peers may answer in bursts.
+const BURST_REVIEW: Duration = Duration::from_secs(1);
 
 /// More connections helped if the rate of all together grew by this factor.
 const MIN_GROWTH: f64 = 1.15;
@@ -38,13 +43,13 @@ pub(super) struct Active {
     /// Each with its path.
     members: BTreeMap<ConnId, Fingerprint>,
     /// Most members with requested blocks.
-    limit: usize,
+    pub(super) limit: usize,
     /// The limit before it was raised to see whether that helps, and the rate then.
     before: Option<(usize, f64)>,
     /// The rate at the last review.
     rate: f64,
-    /// The next review.
-    due: Instant,
+    /// When the limit is judged next; `None` until something has arrived.
+    due: Option<Instant>,
     pause: Duration,
     /// When each connection last became a member, as a count of all such events.
     joined: BTreeMap<ConnId, u64>,
@@ -52,13 +57,13 @@ pub(super) struct Active {
 }
 
 impl Active {
-    pub fn new(now: Instant) -> Self {
+    pub fn new() -> Self {
         Self {
             members: BTreeMap::new(),
             limit: INITIAL_LIMIT,
             before: None,
             rate: 0.0,
-            due: now + REVIEW,
+            due: None,
             pause: RETRY_TIMES.0,
             joined: BTreeMap::new(),
             joins: 0,
@@ -81,7 +86,9 @@ impl Active {
             return true;
         }
         let is_new = !self.joined.contains_key(&id);
-        let has_room = self.members.len() < self.limit && self.over(path) < self.limit.div_ceil(2);
+        let (members, over) = (self.members.len(), self.over(path));
+        let has_room = members < self.limit && over < self.limit.div_ceil(2)
+            || members < OVER_PATHS * self.limit && over < ON_EACH_PATH;
         let admitted = is_new && has_room;
         if admitted {
             self.join(id, path);
@@ -111,18 +118,36 @@ impl Active {
     ) {
         self.members.retain(|id, _| sources.contains_key(id));
         self.joined.retain(|id, _| sources.contains_key(id));
-        if now >= self.due {
-            self.due = now + REVIEW;
+        let next = now + self.interval(sources);
+        if rate > 0.0 && self.due.is_none() {
+            self.due = Some(next);
+        }
+        if self.due.is_some_and(|due| now >= due) {
+            self.due = Some(next);
             self.judge(sources, rate, now);
         }
-        // A member without requests, as others fetch all that it has, leaves room for another.
-        let is_busy = |id: &&ConnId| sources[*id].subflow.asked > 0;
+        // A member without requests, as others fetch all that it has, leaves room for another, and so
+        // does one that does not answer.
+        let is_busy = |id: &&ConnId| {
+            let subflow = sources[*id].subflow;
+            subflow.asked > 0 && subflow.rate != Some(0.0)
+        };
         let busy = self.members.keys().filter(is_busy).count();
         let more = match all {
             true => sources.len(),
             false => self.limit.saturating_sub(busy),
         };
         self.add(sources, more);
+    }
+
+    /// How long the members are observed before they are judged.
+    fn interval(&self, sources: &BTreeMap<ConnId, Source>) -> Duration {
+        let members = self.members.keys().filter_map(|id| sources.get(id));
+        let times = members.map(|source| {
+            let bursts = source.time.min(BURST_REVIEW);
+            (source.subflow.rtt * REVIEW.1).max(bursts)
+        });
+        times.fold(REVIEW.0, Duration::max)
     }
 
     /// Adds up to `more` of the other connections, and those over paths with few members. First
@@ -144,7 +169,7 @@ impl Active {
             *place += 1;
         }
         placed.sort_by_key(|(place, ..)| *place);
-        let room = (2 * self.limit).saturating_sub(self.members.len());
+        let room = (OVER_PATHS * self.limit).saturating_sub(self.members.len());
         for (at, (place, id, path)) in placed.into_iter().enumerate() {
             if at < more || place < ON_EACH_PATH && at < room {
                 self.join(id, path);
@@ -159,7 +184,7 @@ impl Active {
             Some((limit, old)) if rate < old * MIN_GROWTH => {
                 self.limit = limit;
                 self.keep_fastest(sources);
-                self.due = now + self.pause;
+                self.due = Some(now + self.pause);
                 self.pause = (self.pause * 2).min(RETRY_TIMES.1);
                 return;
             }
@@ -167,7 +192,7 @@ impl Active {
             None if rate < before * FELL => self.pause = RETRY_TIMES.0,
             None => {}
         }
-        if sources.len() > self.limit {
+        if sources.len() > self.limit.max(self.members.len()) {
             self.before = Some((self.limit, rate));
             self.limit *= 2;
         }

@@ -13,6 +13,9 @@ type Key = (u32, u32);
 /// Time after which a newcomer must have a request: three ticks.
 const BOUND: Duration = Duration::from_millis(150);
 
+/// The most connections of which each must be requested from at once; more are if that raises the rate.
+const AT_ONCE: usize = 4;
+
 /// The fewest missing blocks for which a newcomer must be given some: more than one connection of these
 /// tests has under way.
 const ENOUGH: u64 = 32;
@@ -107,7 +110,7 @@ impl Scene {
             self.picker
                 .set_has(id, Bitfield::full(pieces(self.size).count()));
             self.seeders.insert(id, Seeder::new(now));
-            if left >= ENOUGH {
+            if left >= ENOUGH && self.seeders.len() <= AT_ONCE {
                 self.ledger.joined.insert(id, now);
             }
         }
