@@ -45,6 +45,19 @@ const MAX_LEFT: f64 = 2.0;
 /// leecher is no more exact.
 const MAX_LEFT_OF_ALL: f64 = 1.4;
 
+/// While others are late, they are left only to one whose weight is at least this part of that of this side. What a
+/// slower one has last, this side fetches sooner itself, over a path that would not be used else. Where all
+/// share one link, others are not late: they get the part of this side.
+const MIN_WEIGHT: f64 = 0.8;
+
+/// Others are late if what is left, in seconds, does not fall by this part of the time for which pieces are left to them,
+/// with this much to spare, in seconds.
+const EXPECTED_PROGRESS: f64 = 0.75;
+const SPARE_PROGRESS: f64 = 0.1;
+
+/// Time for which others are late from then on.
+const LATE_FOR: Duration = Duration::from_millis(1500);
+
 /// All leechers count alike once they have everything together within this time, in seconds. Each sees other
 /// weights: a leecher on both networks looks to either side as if it were the first to have what comes from the
 /// other side. So each may see another one come first, and all would leave the last pieces to each other.
@@ -77,8 +90,10 @@ pub(super) struct Claims {
     received: [f64; 2],
     /// When another leecher last was the first to have a piece.
     news_at: Option<Instant>,
-    /// Since when pieces are left to others.
-    held_since: Option<Instant>,
+    /// Since when pieces are left to others, and the value of `left` then.
+    held_since: Option<(Instant, f64)>,
+    /// When others were seen to be late.
+    late_at: Option<Instant>,
     /// Whether they may be at present.
     holds: bool,
     /// What has happened since the last review, and when that was.
@@ -179,13 +194,22 @@ impl Claims {
             self.held_since = None;
         }
         if held {
-            self.held_since.get_or_insert(now);
+            self.held_since.get_or_insert((now, self.left));
+        }
+        let is_late = self.held_since.is_some_and(|(at, left)| {
+            let progress = EXPECTED_PROGRESS * age(at).as_secs_f64() - SPARE_PROGRESS;
+            self.left > left - progress
+        });
+        if is_late {
+            self.late_at = Some(now);
+        } else if self.late_at.is_some_and(|at| age(at) > LATE_FOR) {
+            self.late_at = None;
         }
         let kept = (-elapsed.div_duration_f64(HALF_LIFE)).exp2();
         self.received = self.received.map(|bytes| bytes * kept);
         let [from_seeders, from_leechers] = self.received;
         self.holds = self.news_at.is_some_and(|at| age(at) <= MAX_SILENCE)
-            && self.held_since.is_none_or(|at| age(at) <= MAX_HOLD)
+            && self.held_since.is_none_or(|(at, _)| age(at) <= MAX_HOLD)
             && from_leechers > MIN_PART * from_seeders;
     }
 
@@ -253,8 +277,14 @@ impl Claims {
     /// Whether a leecher most likely has all of its own pieces soon.
     fn is_soon(&self, id: u64) -> bool {
         let is_little = self.left <= MAX_LEFT_OF_ALL;
+        let least = match self.late_at {
+            Some(_) => MIN_WEIGHT * self.own_firsts.weight(),
+            None => 0.0,
+        };
         let active = self.active.get(&id);
-        active.is_some_and(|it| it.is_awaited && (is_little || it.left <= MAX_LEFT))
+        active.is_some_and(|it| {
+            it.is_awaited && (it.left <= MAX_LEFT || is_little && it.weight >= least)
+        })
     }
 
     /// The piece to begin with a peer: of the first ones among `pieces`, one for which the fewest others come before

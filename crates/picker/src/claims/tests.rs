@@ -128,6 +128,33 @@ fn what_another_leecher_soon_has_is_chosen_last() {
 }
 
 #[test]
+fn the_last_pieces_are_not_left_to_a_slower_leecher_that_is_late() {
+    for (own, leaves) in [(100, true), (400, false)] {
+        let now = Instant::now();
+        let mut claims = claims(1, [2, 3]);
+        (0..own).for_each(|_| claims.is_first_itself());
+        (0..100).for_each(|_| claims.is_first(1));
+        (0..400).for_each(|_| claims.is_first(2));
+        claims.received(true, 1000);
+        claims.received(false, 1000);
+        claims.review(0..1000, 1000, now);
+        // All that is left is of the part of the slowest: together all have it after 1.2 s.
+        let count = (1.2 * 1000.0 / claims.left) as usize;
+        let theirs = (0..).filter(|it| claims.place(*it).first == 2);
+        let theirs: Vec<u32> = theirs.take(count).collect();
+        claims.review(theirs.iter().copied(), count, now);
+        assert!(claims.active[&2].left > MAX_LEFT && claims.leaves(Some(theirs[0])));
+        // Fewer are left after a while, but not as few as expected.
+        claims.review(theirs.iter().copied(), count, now + 50 * MS);
+        assert!(claims.leaves(Some(theirs[0])));
+        claims.is_first(1);
+        claims.is_first(2);
+        claims.review(theirs.iter().skip(2).copied(), count - 2, now + 300 * MS);
+        assert_eq!(claims.leaves(Some(theirs[2])), leaves, "{own}");
+    }
+}
+
+#[test]
 fn nothing_is_left_to_a_leecher_that_is_first_no_more() {
     let now = Instant::now();
     let (mut claims, pieces) = beside_a_fast_leecher(1000, 3, now);
