@@ -45,17 +45,17 @@ const MAX_LEFT: f64 = 2.0;
 /// leecher is no more exact.
 const MAX_LEFT_OF_ALL: f64 = 1.4;
 
-/// While others are late, they are left only to one whose weight is at least this part of that of this side. What a
-/// slower one has last, this side fetches sooner itself, over a path that would not be used else. Where all
+/// While others are late, pieces are left only to a leecher whose weight is at least this part of the own one. What
+/// a slower one would fetch last, this side fetches sooner itself, over a path that nobody uses then. Where all
 /// share one link, others are not late: they get the part of this side.
 const MIN_WEIGHT: f64 = 0.8;
 
-/// Others are late if what is left, in seconds, does not fall by this part of the time for which pieces are left to them,
-/// with this much to spare, in seconds.
+/// Others are late if the estimated time to the end falls by less than this part of the time for which pieces
+/// are left to them, with a margin in seconds.
 const EXPECTED_PROGRESS: f64 = 0.75;
-const SPARE_PROGRESS: f64 = 0.1;
+const PROGRESS_MARGIN: f64 = 0.1;
 
-/// Time for which others are late from then on.
+/// Time for which others count as late from then on.
 const LATE_FOR: Duration = Duration::from_millis(1500);
 
 /// All leechers count alike once they have everything together within this time, in seconds. Each sees other
@@ -197,7 +197,7 @@ impl Claims {
             self.held_since.get_or_insert((now, self.left));
         }
         let is_late = self.held_since.is_some_and(|(at, left)| {
-            let progress = EXPECTED_PROGRESS * age(at).as_secs_f64() - SPARE_PROGRESS;
+            let progress = EXPECTED_PROGRESS * age(at).as_secs_f64() - PROGRESS_MARGIN;
             self.left > left - progress
         });
         if is_late {

@@ -368,7 +368,8 @@ impl Sender {
         acked.bytes += segment.length;
         acked.segments += 1;
         // Which transmission of a repeated one has arrived is not known (Karn): at least the first.
-        // What was in flight before a probe was sent is lost once the probe has arrived, by whichever transmission.
+        // Once a probe is acknowledged, what was in flight before it and is not acknowledged is lost, also if it was
+        // the first transmission that arrived.
         let arrived = match segment.is_probe {
             true => segment.transmission + REORDERING,
             false => segment.first,

@@ -229,7 +229,7 @@ proptest! {
         prop_assert!(owners.iter().all(|count| *count == 1));
     }
 
-    /// Leechers on plain IP alone and on SCION alone see other leechers be first than those on both do. Each of the last
+    /// Leechers on one network alone see other leechers come first than those on both networks do. Each of the last
     /// pieces is for one that sees itself come first all the same: not all of them leave it to each other.
     #[test]
     fn the_last_pieces_are_not_left_by_all(

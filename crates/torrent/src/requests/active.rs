@@ -21,8 +21,8 @@ const INITIAL_LIMIT: usize = 4;
 const ON_EACH_PATH: usize = 2;
 const OVER_PATHS: usize = 4;
 
-/// It is judged whether more connections helped after this time, or this many of their round trips if
-/// that is longer: so long a new one may take to reach its rate.
+/// It is judged whether more connections helped after this time, or after this many of their round trips if
+/// that is longer: a new one may take that time to reach its rate.
 const REVIEW: (Duration, u32) = (Duration::from_millis(500), 10);
 
 /// The same, at most, where peers may answer in bursts.

@@ -112,16 +112,14 @@ impl Connections {
         self.touched.drain().collect()
     }
 
-    /// The number of the peer that a connection may hold a slot for. A peer on both networks is one peer: its
-    /// connections over SCION and over plain IP come from one host, with one peer id. Either alone does not
-    /// tell, as others can send the same id, and several peers may be at one host.
-    pub fn holder(&self, id: ConnId) -> GroupId {
-        let Some(conn) = self.open.get(&id) else {
-            return GroupId::default();
-        };
+    /// The number under which the peer of a connection gets a slot; `None` if the connection has ended. A peer on
+    /// both networks is one peer: its connections over SCION and over plain IP come from one host, with one peer
+    /// id. Either alone does not tell, as others can send the same id, and several peers may be at one host.
+    pub fn holder(&self, id: ConnId) -> Option<GroupId> {
+        let conn = self.open.get(&id)?;
         let mut others = self.open.iter().filter(|(other, _)| **other != id);
         let same = others.find(|(_, other)| other.group == conn.group || other.is_same_peer(conn));
-        same.map_or(conn.group, |(_, other)| other.serving.holder)
+        Some(same.map_or(conn.group, |(_, other)| other.serving.holder))
     }
 
     /// The number of the peer with this key.

@@ -18,8 +18,9 @@ impl<T: Transport> Swarm<T> {
 
     /// Adds the peer of a new connection to those that may be served.
     pub(in crate::swarm) fn begin_choking(&mut self, id: ConnId) {
-        let holder = self.conns.holder(id);
-        if let Some(conn) = self.conns.open.get_mut(&id) {
+        if let Some(holder) = self.conns.holder(id)
+            && let Some(conn) = self.conns.open.get_mut(&id)
+        {
             conn.serving.holder = holder;
             self.uploads.choker.join(holder);
             conn.set_slot(self.uploads.choker.is_unchoked(holder));

@@ -25,7 +25,7 @@ pub(in crate::swarm) struct Serving {
     pub offered: bool,
     /// The path may be used: it is assigned to the peer, or is not assigned by this side.
     allowed: bool,
-    /// The number of the peer for which it may hold a slot: the same for its connections over SCION and over plain IP.
+    /// The number under which the peer gets a slot: the same for its connections over SCION and over plain IP.
     pub holder: GroupId,
     /// The peer holds a slot.
     has_slot: bool,
