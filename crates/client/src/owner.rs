@@ -240,6 +240,7 @@ impl Owner {
         let now = self.now();
         let saves = self.torrents.flush(now);
         let _ = self.obey(saves).await;
+        self.state.unlock();
     }
 
     async fn take(&mut self, request: Request) {

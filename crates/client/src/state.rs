@@ -86,7 +86,7 @@ pub struct Damaged {
 #[derive(Debug)]
 pub struct StateFolder {
     folder: PathBuf,
-    _lock: LockedFile,
+    lock: LockedFile,
 }
 
 impl StateFolder {
@@ -110,10 +110,17 @@ impl StateFolder {
         }
         let state = Self {
             folder,
-            _lock: LockedFile::new(file),
+            lock: LockedFile::new(file),
         };
         let (records, damaged) = state.load()?;
         Ok((state, records, damaged))
+    }
+
+    /// Unlocks the folder, for a daemon that starts while requests to this one still hold it. It is only read
+    /// from then on.
+    pub(crate) fn unlock(&self) {
+        // Fails where there are no locks.
+        let _ = self.lock.unlock();
     }
 
     fn load(&self) -> Result<(Vec<Record>, Vec<Damaged>), StateError> {

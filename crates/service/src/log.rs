@@ -55,6 +55,9 @@ pub enum JobLogError {
     /// Another service uses the folder.
     #[error("{0} is in use by another daemon: stop it, or name another folder with --state")]
     InUse(PathBuf),
+    /// The service has ended.
+    #[error("the daemon is stopping")]
+    Closed,
     /// A line is damaged, and not by a crash.
     #[error(
         "{path}, line {line} is damaged: {reason}; restore the file from a backup, or remove the line to go without that version of a job"
@@ -119,8 +122,8 @@ pub struct JobLog {
     lines: usize,
     /// Whether the file may end with an incomplete line, which is to be cut off before the next one.
     is_cut: bool,
-    /// Held while the log is open.
-    _lock: LockedFile,
+    /// Until the log is closed.
+    lock: Option<LockedFile>,
 }
 
 impl JobLog {
@@ -169,9 +172,21 @@ impl JobLog {
             length,
             lines,
             is_cut: false,
-            _lock: lock,
+            lock: Some(lock),
         };
         Ok((log, loaded))
+    }
+
+    /// Leaves the folder to the next service. Nothing is written from then on.
+    pub fn close(&mut self) {
+        self.lock = None;
+    }
+
+    fn check_open(&self) -> Result<(), JobLogError> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(JobLogError::Closed),
+        }
     }
 
     /// Appends a version of a job. It is on disk when this returns.
@@ -179,6 +194,7 @@ impl JobLog {
     /// # Errors
     /// [`JobLogError`] when it cannot be written: then the job is as it was.
     pub fn append(&mut self, job: &Job) -> Result<(), JobLogError> {
+        self.check_open()?;
         let failed = |error| JobLogError::io("write", &self.path, error);
         let line = line::write(job).map_err(failed)?;
         if self.is_cut {
@@ -219,6 +235,7 @@ impl JobLog {
         jobs: impl Iterator<Item = &'a Job>,
         next: JobId,
     ) -> Result<(), JobLogError> {
+        self.check_open()?;
         let jobs: Vec<&Job> = jobs.collect();
         (self.file, self.length) = write_new(&self.folder, next, &jobs)?;
         self.lines = jobs.len();

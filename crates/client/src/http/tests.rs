@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use super::*;
 use crate::WayOpeners;
 use crate::engine::Engine;
-use crate::state::{StateError, StateFolder};
+use crate::state::StateFolder;
 use crate::torrents::Bounds;
 
 mod front_ends;
@@ -125,13 +125,7 @@ impl Api {
         self.serving.abort();
         self.serving.await.unwrap_err();
         drop(self.client);
-        let kept = loop {
-            match StateFolder::open(&self.dir.path().join("state")) {
-                // Connections that were aborted drop it later.
-                Err(StateError::InUse(_)) => tokio::task::yield_now().await,
-                opened => break opened.unwrap().1,
-            }
-        };
+        let (_, kept, _) = StateFolder::open(&self.dir.path().join("state")).unwrap();
         assert_eq!(kept, []);
         self.dir
     }

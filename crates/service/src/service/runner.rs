@@ -22,7 +22,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Service {
     /// Runs jobs until `stop` is ready. Attempts that run then are interrupted; their jobs run again
-    /// when the service does.
+    /// when the service does. Jobs can be looked at after that, but not changed: the folder is left to
+    /// the next service.
     pub async fn run(&self, stop: impl Future) {
         let mut stop = std::pin::pin!(stop);
         let mut attempts = JoinSet::new();
@@ -75,6 +76,7 @@ impl Service {
         self.locked(|_, core| core.running.clear()).await;
         let ended = async { while attempts.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(STOP_TIMEOUT, ended).await;
+        self.locked(|_, core| core.log.close()).await;
     }
 
     /// The job that is to run now, and what interrupts it.

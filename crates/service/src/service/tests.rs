@@ -185,7 +185,14 @@ async fn jobs_run_in_turn_and_survive_the_end_of_the_service() {
     stop.send(()).unwrap();
     running.await.unwrap();
     assert_eq!(carrier.interrupted.load(Ordering::Relaxed), 1);
-    drop(service);
+    // Requests may hold it for longer; they find its jobs, and change none.
+    let ended = service;
+    assert_eq!(ended.jobs(&alice).await.len(), 2);
+    let refused = ended.submit(&alice, new_job("a")).await;
+    assert!(matches!(
+        refused,
+        Err(RequestError::Log(JobLogError::Closed))
+    ));
 
     let (sender, done) = watch::channel(true);
     let (service, mut happened) = bed.service(Told::new(Ends::When(done)));
