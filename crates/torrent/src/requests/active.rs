@@ -3,7 +3,8 @@
 //! Connections that share a bottleneck deliver no more together than a few of them, but each more
 //! makes the others slower and their rates harder to predict, and its batches smaller: a byte costs
 //! all processes on its way more. So blocks are requested over few connections first, spread over all
-//! paths, then over twice as many as long as that raises the rate of all together.
+//! paths, then, when the rate of all together grows no more by itself, over twice as many as long as
+//! that raises it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,7 +29,8 @@ const REVIEW: (Duration, u32) = (Duration::from_millis(500), 10);
 /// The same, at most, where peers may answer in bursts.
 const BURST_REVIEW: Duration = Duration::from_secs(1);
 
-/// More connections helped if the rate of all together grew by this factor.
+/// More connections helped if the rate of all together grew by this factor. They are not tried while it
+/// grows so by itself.
 const MIN_GROWTH: f64 = 1.15;
 
 /// Something has changed, so that more may help, if that rate fell below this part.
@@ -189,6 +191,8 @@ impl Active {
                 return;
             }
             Some(_) => self.pause = RETRY_TIMES.0,
+            // What more connections would add could not be told from it.
+            None if rate > before * MIN_GROWTH => return,
             None if rate < before * FELL => self.pause = RETRY_TIMES.0,
             None => {}
         }

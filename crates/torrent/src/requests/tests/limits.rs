@@ -17,11 +17,11 @@ fn the_best_of_many_seeders_are_kept() {
     let sources = sources_over_one_path(20);
     let mut members = Vec::new();
     // More connections do not help: twice as many are tried, and the fastest of them kept.
-    for second in 0..4 {
+    for second in 0..5 {
         active.review(&sources, false, 1000.0, start + 1001 * second * MS);
         members.push(active.len());
     }
-    assert_eq!(members, [4, 8, 4, 4]);
+    assert_eq!(members, [4, 4, 8, 4, 4]);
     let of: Vec<bool> = (1..=20).map(|id| active.contains(id)).collect();
     assert!((5..=8).all(|id| active.contains(id)), "{of:?}");
 }
@@ -44,13 +44,18 @@ fn more_connections_are_tried_when_those_there_are_have_reached_their_rates() {
         // It counts from when the first block arrives, and each change from the one before.
         let first = 10_000;
         assert_eq!(members(1.0, first), 4);
-        for (doubled, limit) in [4, 8, 16, 32, 64].windows(2).zip(1..) {
-            let rate = f64::from(1 << limit);
+        // As long as the rate grows, those there are have not shown it.
+        for (rate, time) in [(1.0, 1), (1.2, 2), (1.4, 3)] {
+            assert_eq!(members(rate, first + time * ms), 4);
+        }
+        for (doubled, limit) in [4, 8, 16, 32, 64].windows(2).zip(0..) {
+            let rate = 1.5 * f64::from(1 << limit);
             let [before, after] = doubled else {
                 unreachable!("windows of two")
             };
-            assert_eq!(members(rate, first + limit * ms - 1), *before);
-            assert_eq!(members(rate, first + limit * ms), *after);
+            let due = first + (limit + 4) * ms;
+            assert_eq!(members(rate, due - 1), *before);
+            assert_eq!(members(rate, due), *after);
         }
     }
 }
