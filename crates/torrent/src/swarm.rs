@@ -108,6 +108,9 @@ use crate::wire::{
 /// Interval at which rates, stalls and dials are checked.
 const TICK: Duration = Duration::from_millis(50);
 
+/// The same while everything is here, and the peers that want it ask for nothing.
+const SLOW_TICK: Duration = Duration::from_secs(1);
+
 /// A longer time without a tick was a pause of this program, as of a stopped process.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -248,11 +251,11 @@ impl<T: Transport> Swarm<T> {
         let mut timer = Timer::default();
         let mut batch = Vec::with_capacity(MAX_EVENT_BATCH);
         let mut before = Instant::now();
-        // When the next tick may come, and whether something has happened since the last one.
-        let (mut tick_at, mut is_quiet) = (before, false);
+        // When the next tick may come, whether nothing has happened since the last one, and what was sent by then.
+        let (mut tick_at, mut is_quiet, mut sent) = (before, false, 0);
         while !self.is_over() {
-            let due = match is_quiet && self.is_idle(before) {
-                true => self.next_due().map(|due| due.max(tick_at)),
+            let due = match is_quiet {
+                true => self.next_due(before, tick_at, &mut sent),
                 false => Some(tick_at),
             };
             timer.set(due);
@@ -314,15 +317,14 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Whether nothing is to be done until an event comes or something is [due](Self::next_due):
-    /// everything is here, and no peer wants it.
-    fn is_idle(&self, now: Instant) -> bool {
-        let mut conns = self.conns.open.values();
-        self.is_complete() && conns.all(|conn| conn.is_idle(now))
-    }
-
-    /// When something is due while it is idle.
-    fn next_due(&self) -> Option<Instant> {
+    /// When the next tick is due if no event comes, at `tick_at` or later: soon, unless everything is here and
+    /// nobody wants it, or those that do ask for nothing. `sent` is what was sent when this was called last.
+    fn next_due(&self, now: Instant, tick_at: Instant, sent: &mut u64) -> Option<Instant> {
+        if !self.is_complete() {
+            return Some(tick_at);
+        }
+        let conns = || self.conns.open.values();
+        let before = std::mem::replace(sent, conns().map(|conn| conn.uploaded()).sum());
         let seeding = self.seeding.as_ref();
         let ends = seeding.and_then(|it| it.since.checked_add(it.limits.time?));
         let due = [
@@ -331,7 +333,16 @@ impl<T: Transport> Swarm<T> {
             self.conns.exchanges.next_due(),
             ends,
         ];
-        due.into_iter().flatten().min()
+        let due = due.into_iter().flatten().min();
+        let due = match conns().all(|conn| conn.is_idle(now)) {
+            true => due,
+            false if *sent == before && conns().all(|conn| conn.is_settled(now)) => {
+                let slow = tick_at + (SLOW_TICK - TICK);
+                Some(due.map_or(slow, |due| due.min(slow)))
+            }
+            false => Some(tick_at),
+        };
+        due.map(|due| due.max(tick_at))
     }
 
     fn handle(&mut self, event: Event<T>, now: Instant) {

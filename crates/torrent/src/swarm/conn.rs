@@ -232,10 +232,15 @@ impl Conn {
         }
     }
 
-    /// Whether nothing happens over it until the peer sends something: it requests nothing, and has had
-    /// the time to offer itself as a downloader.
+    /// Whether nothing happens over it until the peer sends something: it wants nothing, and is
+    /// [settled](Self::is_settled).
     pub fn is_idle(&self, now: Instant) -> bool {
-        !self.serving.is_wanted() && now.saturating_duration_since(self.since) > NO_ANSWER
+        !self.serving.is_wanted() && self.is_settled(now)
+    }
+
+    /// Whether the peer has had the time to offer itself as a downloader.
+    pub fn is_settled(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) > NO_ANSWER
     }
 
     /// Bytes of blocks sent over it.

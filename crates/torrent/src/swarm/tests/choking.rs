@@ -110,6 +110,39 @@ async fn a_slot_goes_to_another_peer_when_its_holder_wants_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_of_which_nothing_is_requested_wakes_once_a_second() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 16384);
+    let path = net.path(1, FAST);
+    let seed = seeder(&net, &stage, 1).await;
+    let mut one = Talker::new(&net, &stage, 2, path).await;
+    one.say(Message::Interested).await;
+    assert!(one.choked_or_not().await);
+    // Until then it may offer itself as a downloader.
+    tokio::time::sleep(crate::swarm::uploads::NO_ANSWER + Duration::from_millis(100)).await;
+    let (mut progress, mut reports) = (seed.progress(), 0);
+    let counted = async {
+        while progress.changed().await.is_ok() {
+            reports += 1;
+        }
+    };
+    let time = Duration::from_millis(2500);
+    assert!(tokio::time::timeout(time, counted).await.is_err());
+    assert!(reports <= 6, "{reports} reports");
+    // Requests are answered at once, and reported soon.
+    let first = Request {
+        piece: 0,
+        begin: 0,
+        length: BLOCK,
+    };
+    one.say(Message::Request(first)).await;
+    assert!(matches!(one.hears().await, Message::Piece { .. }));
+    let sent = progress.wait_for(|progress| progress.uploaded_bytes > 0);
+    let sent = tokio::time::timeout(PATIENCE, sent).await;
+    assert!(sent.is_ok_and(|sent| sent.is_ok()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_slot_unchokes_all_paths_of_a_peer() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 16384);
