@@ -12,6 +12,8 @@
 #[path = "interop/block_hashes.rs"]
 mod block_hashes;
 mod clients;
+#[path = "interop/discovery.rs"]
+mod discovery;
 mod web_server;
 
 use std::net::SocketAddr;

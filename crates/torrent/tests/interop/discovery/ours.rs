@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::clients::{PATIENCE, PUBLIC_NODE, Shared};
+use crate::clients::{PATIENCE, PUBLIC_NODE, Shared};
 
 /// Nodes of the private DHT: Transmission asks none that knows fewer than nine.
 const NODES: u8 = 20;

@@ -1,10 +1,7 @@
 //! Peers found in one way alone, with other BitTorrent programs in both directions: by a tracker over HTTP,
 //! by one over UDP, by other peers (PEX), and by a private DHT. The programs, the namespace of each test
-//! and the content are those of `interop`.
+//! and the content are those of the transfers.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod clients;
 #[path = "discovery/ours.rs"]
 mod ours;
 
@@ -13,10 +10,10 @@ use std::time::Duration;
 
 use hawser_torrent::{PathProgress, PathState, RateLimits};
 
-use self::clients::{
+use self::ours::{Dht, Finding, Member, Seeder, Tracker, complete, fetch};
+use crate::clients::{
     Client, Finds, Kind, Manner, PATIENCE, Shared, Torrent, inside, several_files, single_file,
 };
-use self::ours::{Dht, Finding, Member, Seeder, Tracker, complete, fetch};
 
 /// The address of this program in the namespace.
 const HOST: &str = "10.77.0.1";
@@ -91,7 +88,7 @@ const SLOW: &str = "HAWSER_INTEROP_SLOW";
 fn with_all(programs: &[(&str, Kind)], test: &str) {
     std::thread::scope(|scope| {
         for &(module, kind) in programs {
-            scope.spawn(move || inside(kind, &format!("{module}::{test}"), HOST));
+            scope.spawn(move || inside(kind, &format!("discovery::{module}::{test}"), HOST));
         }
     });
 }
@@ -131,7 +128,7 @@ fn except_lftp() -> impl Iterator<Item = (&'static str, Kind)> {
 }
 
 /// The page with the table of what these tests and those of `interop` show.
-const PAGE: &str = include_str!("../../../docs/downloading-and-seeding.md");
+const PAGE: &str = include_str!("../../../../docs/downloading-and-seeding.md");
 
 /// The rows of these tests in the table.
 const ROWS: [(&str, [&str; 6]); 4] = [
@@ -319,7 +316,7 @@ async fn it_tells_of_a_seeder(kind: Kind, shared: Shared) {
     let is_late = kind == Kind::Aria2;
     let nobody = format!("{HOST}:1").parse().unwrap();
     let first = if is_late { nobody } else { seeder.addr };
-    let tracker = clients::Tracker::start(HOST, first).await;
+    let tracker = crate::clients::Tracker::start(HOST, first).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
     let manner = Manner {
         rate: Some(TRICKLE),
