@@ -245,8 +245,9 @@ pub struct Conduct {
 pub struct Flights {
     /// Until the latest packet that has arrived at the first AS, and at the second.
     pub arrived: [u32; 2],
-    /// The flights until each packet from the first AS, with the packet's payload, if there is a delay.
-    pub sent: Vec<(u32, Vec<u8>)>,
+    /// The flights until each packet from the first AS, with the packet's source port and payload, if there is
+    /// a delay.
+    pub sent: Vec<(u32, u16, Vec<u8>)>,
 }
 
 /// Two ASes with one link between them, unless more are requested.
@@ -425,7 +426,8 @@ async fn pass(
                 && !delay.is_zero()
                 && let Ok(udp) = packet.udp()
             {
-                flights.sent.push((flight, udp.payload.to_vec()));
+                let sent = (flight, udp.src_port, udp.payload.to_vec());
+                flights.sent.push(sent);
             }
             flight
         };
