@@ -130,6 +130,9 @@ pub struct Dates {
     /// It transferred something last; `None` if never.
     #[serde(default)]
     pub active: Option<u64>,
+    /// It began to run last; `None` if never, or if that was not kept.
+    #[serde(default)]
+    pub started: Option<u64>,
 }
 
 /// What a torrent has transferred, and what there is.
@@ -144,6 +147,9 @@ pub struct Totals {
     pub verified: u64,
     /// Time of seeding, in seconds.
     pub seeded: u64,
+    /// Time of downloading, in seconds.
+    #[serde(default)]
+    pub downloading: u64,
 }
 
 /// What was begun with a torrent and must be finished.

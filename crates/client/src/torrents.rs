@@ -44,7 +44,7 @@ use thiserror::Error;
 
 use self::entries::Entries;
 pub use self::entry::Status;
-use self::entry::{Activity, Entry};
+use self::entry::{Activity, Entry, Phase};
 pub use self::merging::Merged;
 pub use self::queue::Move;
 use crate::choice::SeedChoice;
@@ -432,7 +432,7 @@ impl Torrents {
                 true => Activity::Seeding,
                 false => Activity::Downloading,
             };
-            entry.set_seeding(complete, now.elapsed);
+            entry.set_phase(Some(Phase::new(complete)), now.elapsed);
         }
     }
 
@@ -446,7 +446,7 @@ impl Torrents {
         entry.must_save = true;
         if matches!(entry.activity, Activity::Checking | Activity::Downloading) {
             entry.activity = Activity::Seeding;
-            entry.set_seeding(true, now.elapsed);
+            entry.set_phase(Some(Phase::Seeding), now.elapsed);
         }
     }
 
@@ -487,7 +487,7 @@ impl Torrents {
             return;
         };
         let was = std::mem::replace(&mut entry.activity, Activity::Idle);
-        entry.set_seeding(false, now.elapsed);
+        entry.set_phase(None, now.elapsed);
         // What it has not done is done without it.
         entry.task.renames = false;
         entry.must_save = true;

@@ -97,6 +97,8 @@ pub(super) fn torrent(view: &View, kept: &Kept<'_>, parts: Parts) -> TorrentView
             added: date(record.dates.added),
             done: record.dates.completed.map_or(0, date),
             active: record.dates.active.map_or(0, date),
+            started: record.dates.started.map_or(0, date),
+            downloading: record.totals.downloading,
             seeding: record.totals.seeded,
             ..Dates::default()
         },

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Traffic;
+use super::{Now, Traffic};
 use crate::record::{Outcome, Pending, Record, SeedLimit, Totals};
 use crate::settings::QueueLimits;
 use crate::shared::Shared;
@@ -75,6 +75,30 @@ pub(super) enum Activity {
     Removing,
 }
 
+/// What a torrent has spent its time on, as far as that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Downloading,
+    Seeding,
+}
+
+impl Phase {
+    pub fn new(is_complete: bool) -> Self {
+        match is_complete {
+            true => Self::Seeding,
+            false => Self::Downloading,
+        }
+    }
+
+    /// The seconds of it among these totals.
+    fn time(self, totals: &mut Totals) -> &mut u64 {
+        match self {
+            Self::Downloading => &mut totals.downloading,
+            Self::Seeding => &mut totals.seeded,
+        }
+    }
+}
+
 /// What the task of a torrent is ordered while it runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TaskOrders {
@@ -97,9 +121,9 @@ pub(super) struct Entry {
     pub to_verify: bool,
     /// What was transferred before the present run.
     base: Totals,
-    /// Since when it seeds in the present run.
-    seeding_since: Option<Duration>,
-    /// When it last sent something in the present run, or began to seed.
+    /// What it does in the present run, and since when.
+    phase: Option<(Phase, Duration)>,
+    /// When it last sent something in the present run, or began its phase.
     sent_at: Duration,
     /// Since when its record is not as on disk.
     pub unsaved_since: Option<Duration>,
@@ -123,7 +147,7 @@ impl Entry {
             number,
             activity: Activity::Idle,
             to_verify: false,
-            seeding_since: None,
+            phase: None,
             sent_at: Duration::ZERO,
             unsaved_since: None,
             must_save: false,
@@ -201,20 +225,31 @@ impl Entry {
     }
 
     /// A run begins.
-    pub fn begin(&mut self, activity: Activity) {
+    pub fn begin(&mut self, activity: Activity, now: Now) {
         self.base = self.record.totals;
-        self.seeding_since = None;
+        self.phase = None;
+        if activity != Activity::Verifying {
+            self.record.dates.started = Some(now.unix);
+            self.unsaved_since.get_or_insert(now.elapsed);
+        }
         // Its task begins with its record.
         self.task = TaskOrders::default();
         self.activity = activity;
     }
 
-    /// It begins to seed, or ends that.
-    pub fn set_seeding(&mut self, seeds: bool, now: Duration) {
-        self.count_seeding(now);
-        self.base.seeded = self.record.totals.seeded;
-        self.seeding_since = seeds.then_some(now);
+    /// It begins to download or to seed, or ends that.
+    pub fn set_phase(&mut self, phase: Option<Phase>, now: Duration) {
+        self.count_time(now);
+        (self.base.seeded, self.base.downloading) =
+            (self.record.totals.seeded, self.record.totals.downloading);
+        self.phase = phase.map(|phase| (phase, now));
         self.sent_at = now;
+    }
+
+    /// Since when it seeds in the present run.
+    fn seeding_since(&self) -> Option<Duration> {
+        let (phase, since) = self.phase?;
+        (phase == Phase::Seeding).then_some(since)
     }
 
     /// Takes over what was transferred in the present run.
@@ -234,18 +269,21 @@ impl Entry {
         *totals != before
     }
 
-    /// Takes over the time that it has seeded.
-    pub fn count_seeding(&mut self, now: Duration) -> bool {
-        let Some(since) = self.seeding_since else {
+    /// Takes over the time that it has downloaded or seeded.
+    pub fn count_time(&mut self, now: Duration) -> bool {
+        let Some((phase, since)) = self.phase else {
             return false;
         };
-        let seeded = self
-            .base
-            .seeded
-            .saturating_add(now.saturating_sub(since).as_secs());
-        let is_new = seeded > self.record.totals.seeded;
-        self.record.totals.seeded = self.record.totals.seeded.max(seeded);
-        is_new
+        let time = now.saturating_sub(since).as_secs();
+        let time = phase.time(&mut self.base).saturating_add(time);
+        let mut totals = self.record.totals;
+        let counted = phase.time(&mut totals);
+        if time <= *counted {
+            return false;
+        }
+        *counted = time;
+        self.record.totals = totals;
+        true
     }
 
     /// The limit that its seeding has reached, if it has.
@@ -268,7 +306,7 @@ impl Entry {
 
     /// When its time of seeding ends, unless it is changed, or it sends something before.
     pub fn seeding_due(&self, all: &QueueLimits) -> Option<Duration> {
-        let since = self.seeding_since?;
+        let since = self.seeding_since()?;
         let time = self.record.settings.seeding.time.or(all.time.in_force());
         let ends = time.map(|time| {
             let remaining = time.saturating_sub(self.base.seeded);
@@ -279,7 +317,7 @@ impl Entry {
 
     /// When it has sent nothing for long enough; `None` if it does not seed, or may be idle.
     fn idle_due(&self, all: &QueueLimits) -> Option<Duration> {
-        self.seeding_since?;
+        self.seeding_since()?;
         let idle = self.record.settings.seeding.idle.or(all.idle.in_force())?;
         Some(self.sent_at.saturating_add(Duration::from_secs(idle)))
     }

@@ -36,7 +36,7 @@ impl Torrents {
         let queue: Vec<InfoHash> = self.queue.values().copied().collect();
         self.deliver(&queue);
         self.halt(&queue, &mut orders);
-        self.begin(&queue, &mut orders);
+        self.begin(&queue, now, &mut orders);
         self.apply(&queue, &mut orders);
         self.announce(&queue, &mut orders);
         // Records come first: what is begun is on disk before.
@@ -63,7 +63,7 @@ impl Torrents {
         let queue = self.bounds.all.queue;
         let mut any = false;
         for entry in self.entries.all_numbers_mut() {
-            if entry.count_seeding(now.elapsed) {
+            if entry.count_time(now.elapsed) {
                 entry.unsaved_since.get_or_insert(now.elapsed);
             }
             if entry.activity == Activity::Seeding
@@ -141,7 +141,7 @@ impl Torrents {
     }
 
     /// Begins what may begin, in the order of the queue.
-    fn begin(&mut self, queue: &[InfoHash], orders: &mut Vec<Order>) {
+    fn begin(&mut self, queue: &[InfoHash], now: Now, orders: &mut Vec<Order>) {
         let mut taken = Taken::default();
         for entry in self.entries.values() {
             taken.checks += usize::from(entry.checks());
@@ -187,7 +187,7 @@ impl Torrents {
             if entry.to_verify {
                 if may_check {
                     taken.checks += 1;
-                    entry.begin(Activity::Verifying);
+                    entry.begin(Activity::Verifying, now);
                     orders.push(Order::Verify(*info_hash));
                 }
                 continue;
@@ -201,11 +201,11 @@ impl Torrents {
                 continue;
             }
             match entry.record.origin {
-                Origin::Magnet(_) => entry.begin(Activity::Resolving),
+                Origin::Magnet(_) => entry.begin(Activity::Resolving, now),
                 Origin::Metainfo if !may_check => continue,
                 Origin::Metainfo => {
                     taken.checks += 1;
-                    entry.begin(Activity::Checking);
+                    entry.begin(Activity::Checking, now);
                 }
             }
             *count += usize::from(entry.takes_place());
@@ -311,7 +311,7 @@ impl Torrents {
             saves.push(Order::SaveLimits);
         }
         for entry in self.entries.all_numbers_mut() {
-            entry.count_seeding(now.elapsed);
+            entry.count_time(now.elapsed);
             if entry.must_save || entry.unsaved_since.is_some() {
                 saved(entry, now);
                 saves.push(Order::Save(entry.record.info_hash));

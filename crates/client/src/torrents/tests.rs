@@ -95,6 +95,37 @@ fn the_first_of_the_queue_download_and_the_next_follows() {
 }
 
 #[test]
+fn the_times_of_downloading_and_seeding_are_counted_over_all_runs() {
+    let (mut torrents, mut host) = running(Bounds::default(), 1);
+    let times = |torrents: &Torrents| {
+        let record = torrents.record(hash(0)).unwrap();
+        let totals = record.totals;
+        (record.dates.started, totals.downloading, totals.seeded)
+    };
+    let first = host.now().unix;
+    torrents.on_checked(hash(0), false, host.now());
+    host.now += 40;
+    host.obey(&mut torrents);
+    assert_eq!(times(&torrents), (Some(first), 40, 0));
+    torrents.stop(hash(0)).unwrap();
+    host.obey(&mut torrents);
+    torrents.on_ended(hash(0), Ok(()), host.now());
+    // Nothing counts while it is stopped, or is verified.
+    host.now += 500;
+    let second = host.now().unix;
+    torrents.start(hash(0)).unwrap();
+    host.tasks.clear();
+    host.obey(&mut torrents);
+    host.now += 7;
+    torrents.on_checked(hash(0), false, host.now());
+    host.now += 10;
+    torrents.on_completed(hash(0), host.now());
+    host.now += 20;
+    host.obey(&mut torrents);
+    assert_eq!(times(&torrents), (Some(second), 50, 20));
+}
+
+#[test]
 fn seeding_ends_at_its_limits_and_goes_on_when_started() {
     let bounds = bounds(QueueLimits {
         ratio: Limit::to(1.5),

@@ -166,6 +166,7 @@ impl Host {
             assert!(kept.totals == entry.record.totals || entry.unsaved_since.is_some());
             kept.totals = entry.record.totals;
             kept.dates.active = entry.record.dates.active;
+            kept.dates.started = entry.record.dates.started;
             assert_eq!(kept, *entry.record);
         }
         assert_eq!(self.limits_on_disk.as_ref(), Some(torrents.all_limits()));
