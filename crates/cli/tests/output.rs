@@ -209,6 +209,18 @@ fn devices_are_written_to_and_not_replaced() {
 }
 
 #[test]
+fn trackers_that_are_not_supported_are_marked() {
+    let folder = Folder::new();
+    folder.write("data.bin", &[42; 50_000]);
+    let trackers = "wss://a.example/,udp://b.example:6969";
+    folder.done(&["torrent", "create", "data.bin", "--announce", trackers]);
+    let output = folder.hawser(&["torrent", "show", "data.bin.torrent"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected = "wss://a.example/ (not supported), udp://b.example:6969\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn the_fields_of_a_torrent_are_shown() {
     let folder = Folder::new();
     folder.write("data.bin", &[42; 50_000]);

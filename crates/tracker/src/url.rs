@@ -52,8 +52,8 @@ pub struct TrackerUrl {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// Its scheme is missing, or one that is not supported.
-    #[error("`{0}` is not a tracker that can be asked: its URL begins with http, https or udp")]
+    /// Its scheme is missing, or one that is not supported, such as `ws` and `wss` of WebTorrent.
+    #[error("not supported: `{0}` does not begin with http, https or udp")]
     Scheme(String),
     /// Its host or port is missing or invalid.
     #[error("`{0}` has no valid host and port")]

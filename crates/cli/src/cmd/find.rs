@@ -107,9 +107,20 @@ impl Ways {
         self.brings_first() || self.pex
     }
 
+    /// The ways by which peers are found without any that is known, as `--find` names them.
+    pub fn first(self) -> Vec<&'static str> {
+        let ways = [
+            (self.trackers, "tracker"),
+            (self.dht, "dht"),
+            (self.local, "local"),
+        ];
+        let used = ways.into_iter().filter(|(is_used, _)| *is_used);
+        used.map(|(_, name)| name).collect()
+    }
+
     /// Whether peers are found without any that is known.
     pub fn brings_first(self) -> bool {
-        self.trackers || self.dht || self.local
+        !self.first().is_empty()
     }
 }
 

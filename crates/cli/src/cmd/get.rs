@@ -245,7 +245,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             options,
             &sockets,
             offered,
-            &mut finding,
+            (ways, &mut finding),
         )
         .await;
         finding.stop().await;
@@ -262,7 +262,7 @@ async fn fetch(
     mut options: DownloadOptions,
     sockets: &Sockets,
     offered: OfferedPaths,
-    finding: &mut Finding,
+    (ways, finding): (Ways, &mut Finding),
 ) -> Result<(), Failure> {
     let network = sockets.network.clone();
     let metainfo = match known {
@@ -272,7 +272,7 @@ async fn fetch(
             let resolve = Resolve::start(hashes, peers.clone(), network.clone(), give_up);
             let found = resolve.found_peers();
             let (metainfo, had) = tokio::select! {
-                fetched = metadata::fetch(magnet, resolve) => fetched?,
+                fetched = metadata::fetch(magnet, resolve, ways, args.json) => fetched?,
                 never = finding.feed(Some(&found)) => match never {},
             };
             peers.extend(had.into_iter().filter(|peer| {

@@ -1,10 +1,10 @@
 //! Changes while content is served or fetched, each reported once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hawser_path::Fingerprint;
 use hawser_quic::CongestionState;
-use hawser_torrent::{ChangedFile, PeerAddr};
+use hawser_torrent::{ChangedFile, PeerAddr, WebSeedProgress};
 
 use crate::out::{errln, outln, plain};
 
@@ -17,6 +17,8 @@ pub struct Reported {
     congestion: BTreeMap<(String, Fingerprint), CongestionState>,
     /// Files that changed.
     changed: Vec<ChangedFile>,
+    /// The URLs of web seeds that have failed.
+    web_seeds: BTreeSet<String>,
 }
 
 impl Reported {
@@ -58,7 +60,31 @@ impl Reported {
         }
         self.changed = changed.to_vec();
     }
+
+    /// Those of the failing web seeds, each with its error, that were not among those of an earlier call.
+    fn new_failures<'a>(
+        &mut self,
+        failing: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Vec<(&'a str, &'a str)> {
+        failing
+            .filter(|(url, _)| self.web_seeds.insert((*url).to_owned()))
+            .collect()
+    }
+
+    /// Reports each web seed that fails, once: as a JSON object on standard output, or as a line on standard
+    /// error.
+    pub fn report_web_seeds(&mut self, web_seeds: &[WebSeedProgress], json: bool) {
+        let failing = web_seeds.iter();
+        let failing = failing.filter_map(|it| Some((&*it.url, it.last_error.as_deref()?)));
+        for (url, error) in self.new_failures(failing) {
+            match json {
+                true => outln!("{}", serde_json::json!({"web_seed": url, "error": error})),
+                false => errln!("web seed {}: {}", plain(url), plain(error)),
+            }
+        }
+    }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +101,15 @@ mod tests {
         assert!(reported.is_new_decision(other, path, "taken"));
         assert!(reported.is_new_decision(one, path, "left"));
         assert!(reported.is_new_decision(one, path, "taken"));
+    }
+
+    #[test]
+    fn each_web_seed_that_fails_is_reported_once() {
+        let mut reported = Reported::default();
+        let one = [("http://a/", "404")];
+        assert_eq!(reported.new_failures(one.into_iter()), one);
+        assert_eq!(reported.new_failures(one.into_iter()), []);
+        let both = [("http://a/", "500"), ("http://b/", "no answer")];
+        assert_eq!(reported.new_failures(both.into_iter()), both[1..]);
     }
 }

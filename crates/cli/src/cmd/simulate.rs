@@ -1,7 +1,7 @@
 //! `hawser simulate`: simulates a swarm on virtual time.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, ValueEnum};
@@ -17,11 +17,15 @@ use super::quantity::size;
 use super::{files, headings};
 use crate::failure::{Doing, Failure};
 use crate::format;
+use crate::out::errln;
 use crate::output::Output;
 use crate::screen::Live;
 
 /// Largest number in an argument: far more than a simulation can compute.
 const MAX_NUMBER: u64 = 100_000;
+
+/// Time between lines without a terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("network").required(true).args(["topology", "generate"]))]
@@ -209,16 +213,21 @@ fn options(args: &SimulateArgs) -> Options {
     }
 }
 
-/// Runs one variant, with its progress in one line on a terminal.
+/// Runs one variant, with its progress in one line on a terminal, else as a line every 10 s.
 fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Failure> {
     let mut live = Live::start();
+    let mut line_due = Instant::now() + LINE_EVERY;
     let outcome = simulate(network, options, by, |progress| {
-        if let Some(live) = &mut live {
+        let line = || {
             let (seconds, done) = (progress.time.as_secs(), progress.finished);
-            live.draw(|_| {
-                let done = format!("{done} of {} leechers done", options.hosts.leechers);
-                vec![format!("paths chosen by {by}: {seconds} s, {done}")]
-            });
+            let all = options.hosts.leechers;
+            format!("paths chosen by {by}: {seconds} s, {done} of {all} leechers done")
+        };
+        if let Some(live) = &mut live {
+            live.draw(|_| vec![line()]);
+        } else if Instant::now() >= line_due {
+            line_due = Instant::now() + LINE_EVERY;
+            errln!("{}", line());
         }
     });
     outcome.map_err(|error| match error {

@@ -326,7 +326,8 @@ fn tracker(status: &TrackerStatus, is_backup: bool, now: Instant) -> TrackerView
     let outcome = match (&status.error, status.answered) {
         (Some((_, error)), _) => Some(Outcome::Failed(error.clone())),
         (None, Some(_)) => Some(Outcome::Success),
-        (None, None) => None,
+        // Its URL is not supported: the only warning without an answer.
+        (None, None) => status.warning.clone().map(Outcome::Failed),
     };
     TrackerView {
         id: trackers::number(&status.url),
@@ -491,6 +492,16 @@ mod tests {
         assert_eq!(shown.flags, flags);
         // Of a magnet link, whose pieces are not known, and before its handshake.
         assert_eq!(peer(numbers(None), 0).progress, 0.0);
+    }
+
+    #[test]
+    fn a_tracker_that_is_not_supported_says_so() {
+        let status = TrackerStatus::idle("wss://a.example/", 0);
+        let shown = tracker(&status, false, Instant::now());
+        let Some(Outcome::Failed(why)) = shown.announces.outcome else {
+            panic!("{:?}", shown.announces.outcome)
+        };
+        assert!(why.starts_with("not supported"), "{why}");
     }
 
     #[test]

@@ -91,6 +91,11 @@ impl Finding {
     /// Gives what is found to a download, if there is one, and shows why trackers fail. Never ends.
     pub async fn feed(&mut self, to: Option<&FoundPeers>) -> ! {
         let mut status = self.search.status();
+        if let Some(status) = &mut status {
+            // Those that cannot be asked at all never change.
+            let trackers = status.borrow_and_update().clone();
+            self.show(&trackers);
+        }
         loop {
             let changed = async {
                 if let Some(status) = &mut status

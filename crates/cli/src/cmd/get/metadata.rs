@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use hawser_magnet::{Magnet, MagnetPeer};
 use hawser_torrent::{Metainfo, PeerAddr, Resolve, ResolveProgress};
 
+use crate::cmd::find::Ways;
 use crate::cmd::process;
 use crate::failure::Failure;
-use crate::out::errln;
+use crate::out::{errln, outln};
 use crate::screen::Live;
 
 /// Time between lines without a terminal.
@@ -33,7 +34,8 @@ pub async fn peers(magnet: &Magnet) -> Result<Vec<PeerAddr>, Failure> {
     Ok(peers)
 }
 
-/// Waits until the metadata is fetched, and shows the progress. Returns what a `.torrent` file would say,
+/// Waits until the metadata is fetched, and shows the progress; where no peer is found for some seconds, by which
+/// `ways` they are searched for, with `json` also as an object. Returns what a `.torrent` file would say,
 /// trackers and web seeds of the link included, and the peers that had it.
 ///
 /// # Errors
@@ -41,12 +43,16 @@ pub async fn peers(magnet: &Magnet) -> Result<Vec<PeerAddr>, Failure> {
 pub async fn fetch(
     magnet: &Magnet,
     resolve: Resolve,
+    ways: Ways,
+    json: bool,
 ) -> Result<(Metainfo, Vec<PeerAddr>), Failure> {
     let interrupted = pin!(process::interrupted()?);
     let mut progress = resolve.progress();
     let mut display = Display {
         live: Live::start(),
         line_due: Instant::now() + LINE_EVERY,
+        ways,
+        object_due: json.then(|| Instant::now() + LINE_EVERY),
     };
     let shown = async {
         let mut tick = tokio::time::interval(Duration::from_millis(200));
@@ -73,21 +79,55 @@ pub async fn fetch(
 struct Display {
     live: Option<Live>,
     line_due: Instant,
+    ways: Ways,
+    /// When the object is printed that says that no peer is found; `None` once it was, or without `--json`.
+    object_due: Option<Instant>,
 }
 
 impl Display {
     fn show(&mut self, progress: &ResolveProgress) {
-        let pieces = match progress.pieces {
-            Some((received, all)) => format!(", {received} of {all} pieces"),
-            None => String::new(),
-        };
-        let (known, connected) = (progress.known, progress.connected);
-        let line = format!("fetching metadata: {connected} of {known} peers have it{pieces}");
+        let line = format!("fetching metadata: {}", state(progress, &self.ways.first()));
+        if progress.known == 0 && self.object_due.is_some_and(|due| Instant::now() >= due) {
+            self.object_due = None;
+            let ways = self.ways.first();
+            outln!(
+                "{}",
+                serde_json::json!({"waiting_for": "peers", "find": ways})
+            );
+        }
         if let Some(live) = &mut self.live {
             live.draw(|_| vec![line]);
         } else if Instant::now() >= self.line_due {
             self.line_due += LINE_EVERY;
             errln!("{line}");
         }
+    }
+}
+
+/// What is known so far, of peers that are searched for in these ways.
+fn state(progress: &ResolveProgress, ways: &[&str]) -> String {
+    let pieces = match progress.pieces {
+        Some((received, all)) => format!(", {received} of {all} pieces"),
+        None => String::new(),
+    };
+    match (progress.known, progress.connected) {
+        (0, _) if ways.is_empty() => "no peer has connected yet".to_owned(),
+        (0, _) => format!("no peer found yet (--find {})", ways.join(",")),
+        (known, connected) => format!("{connected} of {known} peers have it{pieces}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_without_peers_says_what_it_waits_for() {
+        let mut progress = ResolveProgress::default();
+        let said = state(&progress, &["tracker", "local"]);
+        assert_eq!(said, "no peer found yet (--find tracker,local)");
+        assert_eq!(state(&progress, &[]), "no peer has connected yet");
+        progress.known = 2;
+        assert_eq!(state(&progress, &["local"]), "0 of 2 peers have it");
     }
 }

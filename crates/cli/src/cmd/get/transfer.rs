@@ -112,6 +112,8 @@ impl View<'_> {
             }
             self.reported
                 .report(&progress.uploads.changed, self.job.json);
+            self.reported
+                .report_web_seeds(&progress.web_seeds, self.job.json);
             self.bars.show(&progress);
         }
     }

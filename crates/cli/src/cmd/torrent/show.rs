@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hawser_torrent::metainfo::{File, Link};
 use hawser_torrent::{Metainfo, Version};
+use hawser_tracker::TrackerUrl;
 use serde_json::{Value, json};
 
 use crate::cmd::files;
@@ -109,7 +110,8 @@ fn print(metainfo: &Metainfo) {
         }
     }
     for tier in &metainfo.sources.trackers {
-        line("trackers", &tier.join(", "));
+        let urls: Vec<String> = tier.iter().map(|url| tracker(url)).collect();
+        line("trackers", &urls.join(", "));
     }
     for (host, port) in &metainfo.sources.nodes {
         line("DHT node", &format_args!("{host}, port {port}"));
@@ -122,6 +124,14 @@ fn print(metainfo: &Metainfo) {
         outln!("files:");
         numbered(metainfo).for_each(print_file);
         metainfo.links.iter().for_each(print_link);
+    }
+}
+
+/// A tracker, and whether it is of a kind that is not asked.
+fn tracker(url: &str) -> String {
+    match url.parse::<TrackerUrl>() {
+        Ok(_) => url.to_owned(),
+        Err(_) => format!("{url} (not supported)"),
     }
 }
 

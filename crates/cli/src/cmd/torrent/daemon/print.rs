@@ -137,11 +137,9 @@ pub fn detail(detail: &Detail) {
 /// Prints the trackers of a torrent.
 pub fn trackers(detail: &Detail) {
     for tracker in &detail.trackers {
-        let error = tracker
-            .error
-            .as_ref()
-            .map_or(String::new(), |error| format!(": {}", plain(error)));
-        outln!("tracker  {}  {}{error}", plain(&tracker.url), tracker.state);
+        let said = tracker.error.as_ref().or(tracker.warning.as_ref());
+        let said = said.map_or(String::new(), |said| format!(": {}", plain(said)));
+        outln!("tracker  {}  {}{said}", plain(&tracker.url), tracker.state);
     }
 }
 
