@@ -58,6 +58,8 @@ pub struct Picker {
     begun: Begun,
     claims: Claims,
     conns: BTreeMap<ConnId, Conn>,
+    /// The connections of each peer.
+    peers: BTreeMap<GroupId, Vec<ConnId>>,
     rng: fastrand::Rng,
     /// Blocks that arrived again, as they were requested over another connection although the first
     /// was expected to deliver them.
@@ -130,6 +132,7 @@ impl Picker {
             begun: Begun::default(),
             claims: Claims::default(),
             conns: BTreeMap::new(),
+            peers: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(seed),
             repeated: 0,
         };
@@ -156,6 +159,52 @@ impl Picker {
     pub fn add_conn(&mut self, conn: ConnId, group: GroupId) {
         let known = Conn::new(group, self.pieces.count());
         self.conns.insert(conn, known);
+        self.peers.entry(group).or_default().push(conn);
+    }
+
+    /// Counts the peer of a connection that has just been added as `peer`: that of its group, where this is not
+    /// called, or of a connection of another group. Its pieces are counted once, over however many connections
+    /// they are announced.
+    pub fn belongs_to(&mut self, conn: ConnId, peer: GroupId) {
+        let Some(known) = self.conns.get_mut(&conn) else {
+            return;
+        };
+        let before = std::mem::replace(&mut known.peer, peer);
+        self.leave_peer(conn, before);
+        self.peers.entry(peer).or_default().push(conn);
+    }
+
+    /// A connection is not one of `peer` any more.
+    fn leave_peer(&mut self, conn: ConnId, peer: GroupId) {
+        if let Some(conns) = self.peers.get_mut(&peer) {
+            conns.retain(|other| *other != conn);
+            if conns.is_empty() {
+                self.peers.remove(&peer);
+            }
+        }
+    }
+
+    /// The sets of pieces that are counted for the peer of `conn` over its other connections.
+    fn counted_elsewhere(&self, conn: ConnId) -> impl Iterator<Item = &Bitfield> {
+        let peer = self.conns.get(&conn).map(|known| known.peer);
+        let conns = peer.and_then(|peer| self.peers.get(&peer));
+        let others = conns
+            .into_iter()
+            .flatten()
+            .filter(move |other| **other != conn);
+        let others = others.filter_map(|other| self.conns.get(other));
+        others.filter(|other| other.counted).map(|other| &other.has)
+    }
+
+    /// All of [`Self::counted_elsewhere`].
+    fn all_counted_elsewhere(&self, conn: ConnId) -> Bitfield {
+        let mut all = Bitfield::empty(self.pieces.count());
+        for has in self.counted_elsewhere(conn) {
+            has.iter().for_each(|piece| {
+                all.set(piece);
+            });
+        }
+        all
     }
 
     /// Sets the peer id that this side has sent to its peers.
@@ -183,11 +232,13 @@ impl Picker {
     pub fn remove_conn(&mut self, conn: ConnId) {
         self.release(conn);
         self.claims.leave(conn);
+        let elsewhere = self.all_counted_elsewhere(conn);
         let Some(gone) = self.conns.remove(&conn) else {
             return;
         };
+        self.leave_peer(conn, gone.peer);
         if gone.counted {
-            let has = gone.has.iter();
+            let has = gone.has.iter().filter(|piece| !elsewhere.has(*piece));
             has.for_each(|piece| self.rarity.subtract(piece, &self.wanted));
         }
     }
@@ -196,13 +247,14 @@ impl Picker {
     /// every bitfield so, not only the first one. Returns how many pieces the peer no longer has;
     /// [`Picker::release_missing`] frees the requests for those.
     pub fn set_has(&mut self, conn: ConnId, has: Bitfield) -> u32 {
+        let elsewhere = self.all_counted_elsewhere(conn);
         let Some(known) = self.conns.get_mut(&conn) else {
             return 0;
         };
         if known.counted && known.has.is_empty() && has.is_full() {
             known.counted = false;
         } else if !known.counted && !has.is_full() {
-            let has = known.has.iter();
+            let has = known.has.iter().filter(|piece| !elsewhere.has(*piece));
             has.for_each(|piece| self.rarity.add(piece, &self.wanted));
             known.counted = true;
         }
@@ -210,7 +262,7 @@ impl Picker {
         for piece in known.has.differences(&has) {
             let gained = has.has(piece);
             lost += u32::from(!gained);
-            if known.counted {
+            if known.counted && !elsewhere.has(piece) {
                 match gained {
                     true => self.rarity.add(piece, &self.wanted),
                     false => self.rarity.subtract(piece, &self.wanted),
@@ -233,6 +285,7 @@ impl Picker {
 
     /// Adds a piece that the peer has. Returns requests to be cancelled: blocks of it that others have now.
     pub fn add_has(&mut self, conn: ConnId, piece: u32) -> Vec<Placed> {
+        let is_elsewhere = self.counted_elsewhere(conn).any(|has| has.has(piece));
         let Some(known) = self.conns.get_mut(&conn) else {
             return Vec::new();
         };
@@ -240,7 +293,7 @@ impl Picker {
             return Vec::new();
         }
         known.exhausted = false;
-        if known.counted {
+        if known.counted && !is_elsewhere {
             if self.rarity.availability(piece) == 0 && !self.verified.has(piece) {
                 self.claims.is_first(conn);
             }
@@ -264,7 +317,7 @@ impl Picker {
         self.conns.get(&conn).is_some_and(|c| c.has.has(piece))
     }
 
-    /// Number of connections whose peer has `piece`, without those whose peer had every piece from the
+    /// Number of peers that have `piece`, each counted once, without those that had every piece from the
     /// beginning.
     pub fn availability(&self, piece: u32) -> u32 {
         self.rarity.availability(piece)

@@ -114,8 +114,9 @@ fn check_counters(picker: &Picker) {
     }
     for piece in 0..picker.pieces.count() {
         let counted = picker.conns.values().filter(|conn| conn.counted);
-        let having = counted.filter(|conn| conn.has.has(piece)).count();
-        assert_eq!(picker.rarity.availability(piece) as usize, having);
+        let having = counted.filter(|conn| conn.has.has(piece));
+        let having: BTreeSet<GroupId> = having.map(|conn| conn.peer).collect();
+        assert_eq!(picker.rarity.availability(piece) as usize, having.len());
     }
     for conn in picker.conns.values() {
         let wanted = conn.has.iter().filter(|piece| lacking.contains(piece));
@@ -534,4 +535,25 @@ fn requests_for_a_piece_taken_back_are_released() {
     assert_eq!(picker.pick(1, 8).requests, []);
     add(&mut picker, 2, 2, [2]);
     assert_eq!(picker.pick(2, 8).requests.len(), 2);
+}
+
+#[test]
+fn a_piece_that_a_peer_announces_over_both_networks_counts_once() {
+    let mut picker = picker(8, 2);
+    add(&mut picker, 1, 1, [0, 1]);
+    picker.add_conn(2, 2);
+    picker.belongs_to(2, 1);
+    picker.add_has(2, 0);
+    add(&mut picker, 3, 3, [1]);
+    let counts = |picker: &Picker| [0, 1, 2].map(|piece| picker.availability(piece));
+    assert_eq!(counts(&picker), [1, 2, 0]);
+    picker.add_has(1, 2);
+    picker.add_has(2, 2);
+    assert_eq!(counts(&picker), [1, 2, 1]);
+    // It is counted as long as it is connected over one of them.
+    picker.remove_conn(1);
+    assert_eq!(counts(&picker), [1, 1, 1]);
+    picker.remove_conn(2);
+    assert_eq!(counts(&picker), [0, 1, 0]);
+    check_counters(&picker);
 }

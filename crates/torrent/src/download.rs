@@ -275,8 +275,7 @@ impl<T: Transport> Job<T> {
         }
 
         let shared = Shared::new(&metainfo, Arc::clone(&files), verified.clone(), self.rates);
-        let has_node = self.transport.dht().is_some();
-        let shared = Arc::new(shared.with_dht(has_node, &metainfo));
+        let shared = Arc::new(shared);
         let recording =
             record.map(|file| Recording::begin(file, &metainfo, &resumed, &verified, &shared));
         // The files are locked until the last record is made.

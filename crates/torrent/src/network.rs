@@ -165,8 +165,8 @@ impl Network {
     }
 
     /// Tells peers of the nodes of the DHT in `contacts`, and these of the nodes of peers (BEP 5), unless it does
-    /// that with others already: with torrents that begin from now on, except private ones (BEP 27). Holds for all
-    /// clones.
+    /// that with others already: over connections that are opened from now on, except of private torrents (BEP 27).
+    /// Holds for all clones.
     pub fn add_dht(&self, contacts: DhtContacts) {
         // Another one was first.
         let _ = self.dht.set(contacts);

@@ -70,8 +70,7 @@ impl Seed {
         let everything = Bitfield::full(metainfo.pieces.count());
         let files = Arc::new(files);
         let shared = Shared::new(&metainfo, files, everything, Arc::clone(&rates));
-        let has_node = transport.dht().is_some();
-        let shared = Arc::new(shared.with_dht(has_node, &metainfo));
+        let shared = Arc::new(shared);
         let reporter = Reporter::Seed(sender);
         let policy = SharedPolicy::new(options.paths.policy.clone());
         let mut swarm = Swarm::new(

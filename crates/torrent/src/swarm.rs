@@ -415,7 +415,8 @@ impl<T: Transport> Swarm<T> {
             }
             return None;
         }
-        if !self.conns.has_room_for(&key) {
+        let peer = self.conns.peer_of(group, from, session.peer_id);
+        if !self.conns.has_room_for(peer) {
             let connection = &session.connection;
             connection.close(CloseCode::TooMany, peer_limit::TOO_MANY_PEERS);
             return None;
@@ -436,6 +437,7 @@ impl<T: Transport> Swarm<T> {
         let serving = Serving::new(self.is_multipath(from), session.extended);
         let peer_id = session.peer_id;
         let mut conn = Conn::new(connection, dialed, group, peer_id, serving, messages, now);
+        conn.peer = peer;
         conn.wants.interested = session.interested;
         // A torrent of version 2 alone is known to none but those that understand it.
         let version = self.metainfo.version();
@@ -457,11 +459,12 @@ impl<T: Transport> Swarm<T> {
             self.name_node(&conn);
         }
         // Pieces verified, or revealed to the peer, since the handshake.
-        let known = self.begin_revealing(group);
+        let known = self.begin_revealing(peer);
         let news = known.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);
         self.fetching.picker.add_conn(id, group);
+        self.fetching.picker.belongs_to(id, peer);
         let family = match from.ip() {
             Some(_) => AddressFamily::Ip,
             None => AddressFamily::Scion,
@@ -503,7 +506,7 @@ impl<T: Transport> Swarm<T> {
         }
         let conns = self.conns.open.values();
         let accepted = conns.filter(|conn| conn.dialed.is_none());
-        let has_room = self.conns.has_room_for(&connection.key());
+        let has_room = self.conns.may_have_room_for(&*connection);
         if accepted.count() >= MAX_ACCEPTED || !has_room {
             let Some(spare) = self.conns.spare() else {
                 connection.close(CloseCode::TooMany, TOO_MANY);

@@ -6,7 +6,7 @@ mod pipe;
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hawser_address::PeerAddr;
@@ -176,7 +176,7 @@ impl Net {
             net: self.clone(),
             addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(incoming)),
-            dht: None,
+            dht: Arc::default(),
             exchanges_peers: true,
         }
     }
@@ -187,7 +187,7 @@ impl Net {
             net: self.clone(),
             addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(mpsc::unbounded_channel().1)),
-            dht: None,
+            dht: Arc::default(),
             exchanges_peers: true,
         }
     }
@@ -349,7 +349,7 @@ pub struct Host {
     net: Net,
     pub addr: ScionAddr,
     incoming: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Pipe>>>,
-    pub dht: Option<DhtContacts>,
+    pub dht: Arc<OnceLock<DhtContacts>>,
     /// Whether peers are told of each other.
     pub exchanges_peers: bool,
 }
@@ -433,6 +433,6 @@ impl Transport for Host {
     }
 
     fn dht(&self) -> Option<&DhtContacts> {
-        self.dht.as_ref()
+        self.dht.get()
     }
 }

@@ -76,11 +76,11 @@ async fn handshakes(
         .stream()
         .await
         .map_err(|reason| Gone::of(&*connection, &reason))?;
-    let offered = shared.announced();
+    let (ours, offered) = (shared.handshake(), shared.announced());
     // WebTorrent misses interest that comes before it has sent its bitfield, and then never
     // unchokes us. IP peers learn of it once they have said what they have.
     let interested = shared.fetches() && matches!(connection.peer(), PeerAddr::Scion(_));
-    let mut greeting = greeting(shared, &offered, interested);
+    let mut greeting = greeting(&ours, &offered, interested);
     let introduced = matches!(
         (side, connection.peer()),
         (Side::Dialed, PeerAddr::Scion(_))
@@ -102,17 +102,17 @@ async fn handshakes(
     read.read_exact(&mut theirs).await.map_err(closed)?;
     let theirs = match Handshake::decode(&theirs, &shared.info_hashes) {
         Err(fault @ WireError::WrongInfoHash(_)) if side == Side::Accepted => {
-            let refusal = shared.ours.refusal();
+            let refusal = ours.refusal();
             let answered = answer_last(&mut read, &mut write, &refusal);
             answered.await.map_err(closed)?;
             return Err(fault.into());
         }
         theirs => theirs?,
     };
-    if theirs.peer_id == shared.ours.peer_id {
+    if theirs.peer_id == ours.peer_id {
         if side == Side::Accepted {
             // The side that dialed learns from it that it has dialed itself.
-            let answered = answer_last(&mut read, &mut write, &shared.ours);
+            let answered = answer_last(&mut read, &mut write, &ours);
             answered.await.map_err(closed)?;
         }
         return Err(Gone::Ourselves);
@@ -122,7 +122,7 @@ async fn handshakes(
         // Of the info-hashes of a torrent, the answer has the one that was named.
         let answer = Handshake {
             info_hash: theirs.info_hash,
-            ..shared.ours
+            ..ours
         };
         write.write_all(&answer.encode()).await.map_err(closed)?;
     }
@@ -132,7 +132,7 @@ async fn handshakes(
         connection,
         peer_id: theirs.peer_id,
         extended: theirs.extended,
-        dht: theirs.dht && shared.ours.dht,
+        dht: theirs.dht && ours.dht,
         // The bit is for hybrids; libtorrent, which answers with the hash of version 2, does not set it then.
         version_two: theirs.version_two || shared.info_hashes.get(1) == Some(&theirs.info_hash),
         introduced,
@@ -158,8 +158,8 @@ async fn answer_last(
 
 /// Our handshake, bitfield and, if `interested`, interest. The peer is not unchoked yet: that depends on whether it
 /// leaves the choice of paths to us.
-fn greeting(shared: &Shared, verified: &Bitfield, interested: bool) -> Vec<u8> {
-    let mut out = shared.ours.encode().to_vec();
+fn greeting(ours: &Handshake, verified: &Bitfield, interested: bool) -> Vec<u8> {
+    let mut out = ours.encode().to_vec();
     if !verified.is_empty() {
         let bits = Bytes::copy_from_slice(verified.as_wire());
         encode(&Message::Bitfield(bits), &mut out);

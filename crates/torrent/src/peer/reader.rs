@@ -129,7 +129,7 @@ pub(super) async fn run<E: Send>(
 fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<Input>, WireError> {
     let pieces = shared.pieces.count();
     let input = match message {
-        Message::Port(port) if shared.ours.dht => Input::Port(port),
+        Message::Port(port) if shared.has_dht_node() => Input::Port(port),
         Message::KeepAlive | Message::Port(_) => return Ok(None),
         Message::Hashes(named, hashes) => Input::Hashes(named, hashes),
         Message::HashReject(named) => Input::HashReject(named),

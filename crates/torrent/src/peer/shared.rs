@@ -30,8 +30,11 @@ pub(crate) struct Shared {
     pub account: Account,
     /// How fast blocks may be sent and received.
     pub rates: Arc<Rates>,
-    /// The handshake that this side sends.
+    /// The handshake that this side sends, but for [whether it has a node](Self::handshake) of the DHT.
     pub ours: Handshake,
+    /// Whether this side has a node of the DHT, for the peers of this torrent.
+    has_dht_node: AtomicBool,
+    is_private: bool,
     /// The info-hashes that name the torrent.
     pub info_hashes: Arc<[InfoHash]>,
 }
@@ -61,15 +64,30 @@ impl Shared {
                 dht: false,
                 version_two: metainfo.layers().is_some(),
             },
+            has_dht_node: AtomicBool::new(false),
+            is_private: metainfo.private,
             info_hashes: metainfo.wire_hashes(),
         }
     }
 
-    /// Tells peers that this side has a node of the DHT, if it `has_node`. A private torrent is not in the
-    /// DHT (BEP 27).
-    pub fn with_dht(mut self, has_node: bool, metainfo: &Metainfo) -> Self {
-        self.ours.dht = has_node && !metainfo.private;
-        self
+    /// Sets whether peers that connect from now on are told that this side has a node of the DHT. Those of a
+    /// private torrent never are (BEP 27).
+    pub fn set_dht_node(&self, has_node: bool) {
+        let is_told = has_node && !self.is_private;
+        self.has_dht_node.store(is_told, Ordering::Relaxed);
+    }
+
+    /// Whether peers are told that this side has a node of the DHT.
+    pub fn has_dht_node(&self) -> bool {
+        self.has_dht_node.load(Ordering::Relaxed)
+    }
+
+    /// The handshake that this side sends now.
+    pub fn handshake(&self) -> Handshake {
+        Handshake {
+            dht: self.has_dht_node(),
+            ..self.ours
+        }
     }
 
     /// Bytes of a piece that peers may request; 0 past the last.

@@ -214,8 +214,8 @@ async fn peers_that_have_the_metadata_name_their_nodes_of_the_dht() {
     let mut stage = Stage::new();
     let [seeder, resolver] = [addr(1), addr(0)].map(|addr| crate::DhtContacts::new(&[addr]));
     let with = |n, (dht, named)| {
-        let mut host = net.host(n);
-        host.dht = Some(dht);
+        let host = net.host(n);
+        host.dht.set(dht).expect("it had none");
         (host, named)
     };
     let (seeder, mut to_seeder) = with(1, seeder);

@@ -47,7 +47,10 @@ pub(super) struct Conn {
     pub connection: Arc<dyn Connection>,
     /// The subflow it was dialed for; `None` if the peer opened it.
     pub dialed: Option<Dialed>,
+    /// The path-level peers with the same key, which alone shows who sent what.
     pub group: GroupId,
+    /// Its peer, which may have connections over both networks: see [`Connections::peer_of`].
+    pub peer: GroupId,
     pub traffic: Arc<Traffic>,
     /// When it was established.
     pub since: Instant,
@@ -165,15 +168,15 @@ impl Average {
 }
 
 impl Conn {
-    /// Whether its peer is that of a connection over the other network.
-    pub fn is_same_peer(&self, other: &Self) -> bool {
-        let (one, two) = (self.connection.peer(), other.connection.peer());
-        let hosts = match (one, two) {
+    /// Whether it comes over the other network from the host of `addr`.
+    pub fn is_from_host(&self, addr: PeerAddr) -> bool {
+        match (self.connection.peer(), addr) {
             (PeerAddr::Scion(scion), PeerAddr::Ip(ip))
-            | (PeerAddr::Ip(ip), PeerAddr::Scion(scion)) => (scion.host.ip(), ip.ip()),
-            _ => return false,
-        };
-        hosts.0 == hosts.1 && self.theirs.id == other.theirs.id
+            | (PeerAddr::Ip(ip), PeerAddr::Scion(scion)) => {
+                scion.host.ip().to_canonical() == ip.ip().to_canonical()
+            }
+            _ => false,
+        }
     }
 
     /// Creates a connection to the peer with this id that sends its messages through `messages`.
@@ -190,6 +193,7 @@ impl Conn {
             connection,
             dialed,
             group,
+            peer: group,
             traffic: Arc::default(),
             since: now,
             serving,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use hawser_address::PeerAddr;
 use hawser_magnet::Serve;
 
 use super::conn::Conn;
@@ -12,6 +13,7 @@ use super::hash_answers::HashAnswers;
 use crate::crowd::{Crowd, network, victim};
 use crate::picker::{ConnId, GroupId};
 use crate::transport::Connection;
+use crate::wire::PeerId;
 
 /// Most connections opened by peers whose handshake is not over.
 const MAX_HANDSHAKING: usize = 200;
@@ -112,14 +114,17 @@ impl Connections {
         self.touched.drain().collect()
     }
 
-    /// The number under which the peer of a connection gets a slot; `None` if the connection has ended. A peer on
+    /// The number of the peer of a connection in this group, from this address and with this peer id. A peer on
     /// both networks is one peer: its connections over SCION and over plain IP come from one host, with one peer
     /// id. Either alone does not tell, as others can send the same id, and several peers may be at one host.
-    pub fn holder(&self, id: ConnId) -> Option<GroupId> {
-        let conn = self.open.get(&id)?;
-        let mut others = self.open.iter().filter(|(other, _)| **other != id);
-        let same = others.find(|(_, other)| other.group == conn.group || other.is_same_peer(conn));
-        Some(same.map_or(conn.group, |(_, other)| other.serving.holder))
+    ///
+    /// Both together are no proof, as a host of another AS may have any IP address. So a peer counts once by this
+    /// number, but what it sends is held against its group alone: a peer cannot have another one banned.
+    pub fn peer_of(&self, group: GroupId, from: PeerAddr, id: PeerId) -> GroupId {
+        let mut open = self.open.values();
+        let same = open
+            .find(|conn| conn.group == group || conn.theirs.id == id && conn.is_from_host(from));
+        same.map_or(group, |conn| conn.peer)
     }
 
     /// The number of the peer with this key.

@@ -88,13 +88,13 @@ impl<T: Transport> Swarm<T> {
             }
             Input::Interested => {
                 known.set_peer_interested(true);
-                let holder = known.serving.holder;
-                self.weigh_interest(holder, now);
+                let peer = known.peer;
+                self.weigh_interest(peer, now);
             }
             Input::NotInterested => {
                 known.set_peer_interested(false);
-                let holder = known.serving.holder;
-                self.weigh_interest(holder, now);
+                let peer = known.peer;
+                self.weigh_interest(peer, now);
             }
             Input::Port(port) => self.on_dht_port(conn, port),
             Input::HashRequest(wanted) => self.on_hash_request(conn, &wanted, now),
@@ -112,9 +112,9 @@ impl<T: Transport> Swarm<T> {
                     known.theirs.limit = queued(limit);
                 }
                 known.theirs.upload_only = theirs.upload_only;
-                let holder = known.serving.holder;
+                let peer = known.peer;
                 let upload_only = theirs.upload_only;
-                self.uploads.choker.set_upload_only(holder, upload_only);
+                self.uploads.choker.set_upload_only(peer, upload_only);
                 known.theirs.port = theirs.port;
                 known.theirs.metadata = theirs.ut_metadata;
                 let exchange = match known.connection.peer() {

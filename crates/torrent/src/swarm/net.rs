@@ -79,6 +79,7 @@ impl<T: Transport> Net<T> {
         path: T::Path,
         introduction: Message,
     ) -> impl Future<Output = DialResult> + Send + use<T> {
+        self.update_dht_node();
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
         async move {
             let connect = async {
@@ -97,6 +98,7 @@ impl<T: Transport> Net<T> {
     /// Does the handshakes over the connection with this number that a peer opened; `introduction` is our
     /// extended one.
     pub fn greet(&mut self, number: u64, connection: Arc<dyn Connection>, introduction: Message) {
+        self.update_dht_node();
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
             let from = connection.peer();
@@ -106,6 +108,11 @@ impl<T: Transport> Net<T> {
             }
             let _ = events.send(Event::Accepted(number, session.ok())).await;
         });
+    }
+
+    /// Takes note of whether there is a node of the DHT: it may have been opened since the last handshake.
+    fn update_dht_node(&self) {
+        self.shared.set_dht_node(self.transport.dht().is_some());
     }
 
     /// Reads and writes over a connection until it ends.

@@ -13,7 +13,7 @@ use super::event::Event;
 use super::state::Swarm;
 use crate::close::CloseCode;
 use crate::picker::{ConnId, GroupId};
-use crate::transport::Transport;
+use crate::transport::{Connection, Transport};
 
 /// Why a connection is closed, or not opened.
 pub(super) const TOO_MANY_PEERS: &str = "as many peers are connected as may be";
@@ -55,8 +55,8 @@ impl Worth {
 impl Connections {
     /// How many peers are connected, each over any number of connections.
     fn peers(&self) -> usize {
-        let groups: BTreeSet<GroupId> = self.open.values().map(|conn| conn.group).collect();
-        groups.len()
+        let peers: BTreeSet<GroupId> = self.open.values().map(|conn| conn.peer).collect();
+        peers.len()
     }
 
     /// Whether no further peer may be connected.
@@ -65,10 +65,17 @@ impl Connections {
         self.open.len() >= self.max_peers && self.peers() >= self.max_peers
     }
 
-    /// Whether the peer with this key may be connected: it is, or there is room for it.
-    pub fn has_room_for(&self, key: &[u8; 32]) -> bool {
+    /// Whether the peer that opens this connection may be connected: it is, or there is room for it. One at the
+    /// host of a peer over the other network may be that peer, which its handshake shows.
+    pub fn may_have_room_for(&self, new: &dyn Connection) -> bool {
+        let (key, from) = (new.key(), new.peer());
         let mut open = self.open.values();
-        !self.is_full() || open.any(|conn| conn.connection.key() == *key)
+        !self.is_full() || open.any(|it| it.connection.key() == key || it.is_from_host(from))
+    }
+
+    /// Whether this peer may be connected: it is, or there is room for it.
+    pub fn has_room_for(&self, peer: GroupId) -> bool {
+        !self.is_full() || self.open.values().any(|conn| conn.peer == peer)
     }
 
     /// How many further peers may be dialed while that many are being dialed.
@@ -102,7 +109,7 @@ impl<T: Transport> Swarm<T> {
         let mut peers: BTreeMap<GroupId, Worth> = BTreeMap::new();
         for (id, conn) in &self.conns.open {
             let worth = Worth::of(conn, self.fetching.picker.is_interesting(*id));
-            let known = peers.entry(conn.group);
+            let known = peers.entry(conn.peer);
             known
                 .and_modify(|known| *known = known.with(worth))
                 .or_insert(worth);
@@ -110,19 +117,19 @@ impl<T: Transport> Swarm<T> {
         let surplus = peers.len().saturating_sub(max);
         let mut peers: Vec<(Worth, GroupId)> = peers
             .into_iter()
-            .map(|(group, worth)| (worth, group))
+            .map(|(peer, worth)| (worth, peer))
             .collect();
         peers.sort_unstable();
-        for (_, group) in peers.into_iter().take(surplus) {
-            self.part_from(group, now);
+        for (_, peer) in peers.into_iter().take(surplus) {
+            self.part_from(peer, now);
         }
     }
 
     /// Closes the connections to a peer. One that this side dialed is dialed again after a backoff at the
     /// earliest.
-    fn part_from(&mut self, group: GroupId, now: Instant) {
+    fn part_from(&mut self, peer: GroupId, now: Instant) {
         let open = self.conns.open.iter();
-        let theirs = open.filter(|(_, conn)| conn.group == group);
+        let theirs = open.filter(|(_, conn)| conn.peer == peer);
         let theirs: Vec<ConnId> = theirs.map(|(id, _)| *id).collect();
         for id in theirs {
             if let Some((known, dialed)) = self.remote_of(id) {

@@ -14,6 +14,7 @@ mod faults;
 mod found;
 mod hostile;
 mod limits;
+mod networks;
 mod padded;
 mod peer_limit;
 mod policy;

@@ -8,7 +8,7 @@ use crate::transport::{Output, Stream};
 use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, Request, encode};
 
 /// A connection of a peer that says what it is told to say.
-struct Talker {
+pub(super) struct Talker {
     _connection: Arc<dyn Connection>,
     read: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
     write: Box<dyn Output>,
@@ -17,12 +17,18 @@ struct Talker {
 
 impl Talker {
     /// Connects host `n` to host 1.
-    async fn new(net: &Net, stage: &Stage, n: u16, path: TestPath) -> Self {
+    pub async fn new(net: &Net, stage: &Stage, n: u16, path: TestPath) -> Self {
         Self::with_id(net, stage, n, path, PeerId::random()).await
     }
 
     /// The same with this peer id.
-    async fn with_id(net: &Net, stage: &Stage, n: u16, path: TestPath, peer_id: PeerId) -> Self {
+    pub async fn with_id(
+        net: &Net,
+        stage: &Stage,
+        n: u16,
+        path: TestPath,
+        peer_id: PeerId,
+    ) -> Self {
         let connection = net.host_handle(n).dial(addr(1), path).await.unwrap();
         let (mut read, mut write): Stream = connection.stream().await.unwrap();
         let handshake = Handshake {
@@ -43,7 +49,7 @@ impl Talker {
         }
     }
 
-    async fn say(&mut self, message: Message) {
+    pub async fn say(&mut self, message: Message) {
         let mut out = Vec::new();
         encode(&message, &mut out);
         self.write.write_all(&out).await.unwrap();
@@ -51,16 +57,46 @@ impl Talker {
     }
 
     /// The next message about slots, or the next block.
-    async fn hears(&mut self) -> Message {
+    pub async fn hears(&mut self) -> Message {
+        let is_it = |message: &Message| {
+            matches!(
+                message,
+                Message::Choke | Message::Unchoke | Message::Piece { .. }
+            )
+        };
+        self.next(is_it).await.expect("the seeder hung up")
+    }
+
+    /// The next piece that it is told of.
+    pub async fn is_told_of(&mut self) -> u32 {
+        match self
+            .next(|message| matches!(message, Message::Have(_)))
+            .await
+        {
+            Some(Message::Have(piece)) => piece,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until the other side ends the connection, over which it says nothing about slots.
+    pub async fn is_hung_up_on(&mut self) {
+        let slots = |message: &Message| matches!(message, Message::Choke | Message::Unchoke);
+        assert_eq!(self.next(slots).await, None);
+    }
+
+    /// The next message of which `is_it` holds; `None` if the other side ends the connection before.
+    async fn next(&mut self, is_it: impl Fn(&Message) -> bool) -> Option<Message> {
         let heard = async {
             loop {
                 while let Some(message) = self.decoder.next_message().unwrap() {
-                    if let Message::Choke | Message::Unchoke | Message::Piece { .. } = message {
-                        return message;
+                    if is_it(&message) {
+                        return Some(message);
                     }
                 }
-                let read = self.read.read_buf(self.decoder.buffer(4096)).await.unwrap();
-                assert!(read > 0, "the seeder hung up");
+                let read = self.read.read_buf(self.decoder.buffer(4096)).await;
+                if read.unwrap_or(0) == 0 {
+                    return None;
+                }
             }
         };
         let heard = tokio::time::timeout(PATIENCE, heard).await;
@@ -68,7 +104,7 @@ impl Talker {
     }
 
     /// Waits until it is choked or unchoked. Returns whether it is unchoked.
-    async fn choked_or_not(&mut self) -> bool {
+    pub async fn choked_or_not(&mut self) -> bool {
         match self.hears().await {
             Message::Unchoke => true,
             Message::Choke => false,

@@ -160,10 +160,16 @@ async fn leechers_of_a_private_torrent_do_not() {
 
 /// Host `n`, whose node of the DHT is at this port; and the nodes that peers name to it.
 fn with_node(net: &Net, n: u16, port: u16) -> (Host, mpsc::Receiver<PeerAddr>) {
-    let (contacts, named) = DhtContacts::new(&[node(n, port)]);
-    let mut host = net.host(n);
-    host.dht = Some(contacts);
+    let host = net.host(n);
+    let named = open_node(&host, n, port);
     (host, named)
+}
+
+/// Host `n` has a node at this port from now on. Returns the nodes that peers name to it.
+fn open_node(host: &Host, n: u16, port: u16) -> mpsc::Receiver<PeerAddr> {
+    let (contacts, named) = DhtContacts::new(&[node(n, port)]);
+    host.dht.set(contacts).expect("it had none");
+    named
 }
 
 /// The node at this port of host `n`.
@@ -194,6 +200,20 @@ async fn named_to_each_other(private: bool) -> [Vec<PeerAddr>; 2] {
 #[tokio::test(flavor = "multi_thread")]
 async fn peers_name_their_nodes_of_the_dht_to_each_other() {
     let named = named_to_each_other(false).await;
+    assert_eq!(named, [vec![node(0, 70)], vec![node(1, 71)]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_torrent_that_runs_names_a_node_that_is_opened_meanwhile() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 65536);
+    let seeder = net.host(1);
+    let _seed = stage.seed(&seeder).await;
+    let to_seeder = open_node(&seeder, 1, 71);
+    net.path(1, FAST);
+    let (leecher, to_leecher) = with_node(&net, 0, 70);
+    finish(stage.download(&leecher, &[1])).await.unwrap();
+    let named = [all(to_seeder), all(to_leecher)];
     assert_eq!(named, [vec![node(0, 70)], vec![node(1, 71)]]);
 }
 

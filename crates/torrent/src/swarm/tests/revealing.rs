@@ -4,7 +4,7 @@ use super::*;
 
 const SIZE: usize = 1_000_000;
 
-async fn super_seed(net: &Net, stage: &Stage) -> Seed {
+pub(super) async fn super_seed(net: &Net, stage: &Stage) -> Seed {
     let options = SeedOptions {
         super_seeding: true,
         ..SeedOptions::default()

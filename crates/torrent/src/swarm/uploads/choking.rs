@@ -18,30 +18,24 @@ impl<T: Transport> Swarm<T> {
 
     /// Adds the peer of a new connection to those that may be served.
     pub(in crate::swarm) fn begin_choking(&mut self, id: ConnId) {
-        if let Some(holder) = self.conns.holder(id)
-            && let Some(conn) = self.conns.open.get_mut(&id)
-        {
-            conn.serving.holder = holder;
-            self.uploads.choker.join(holder);
-            conn.set_slot(self.uploads.choker.is_unchoked(holder));
+        if let Some(conn) = self.conns.open.get_mut(&id) {
+            self.uploads.choker.join(conn.peer);
+            conn.set_slot(self.uploads.choker.is_unchoked(conn.peer));
         }
     }
 
     /// Takes note of the end of a connection.
     pub(in crate::swarm) fn end_choking(&mut self, conn: &Conn, now: Instant) {
-        let holder = conn.serving.holder;
+        let peer = conn.peer;
         let mut others = self.conns.open.values();
-        if others.all(|other| other.group != conn.group) {
-            self.end_revealing(conn.group);
-        }
-        let mut others = self.conns.open.values();
-        match others.any(|other| other.serving.holder == holder) {
+        match others.any(|other| other.peer == peer) {
             true => {
-                self.uploads.choker.ended(holder, conn.counters());
-                self.weigh_interest(holder, now);
+                self.uploads.choker.ended(peer, conn.counters());
+                self.weigh_interest(peer, now);
             }
             false => {
-                self.uploads.choker.leave(holder);
+                self.end_revealing(peer);
+                self.uploads.choker.leave(peer);
                 self.rechoke(now);
             }
         }
@@ -49,12 +43,12 @@ impl<T: Transport> Swarm<T> {
 
     /// Takes note that a peer may want blocks now, or want none any more. It wants them if it says
     /// so over any path.
-    pub(in crate::swarm) fn weigh_interest(&mut self, holder: GroupId, now: Instant) {
+    pub(in crate::swarm) fn weigh_interest(&mut self, peer: GroupId, now: Instant) {
         let conns = self.conns.open.values();
         let is_wanted = conns
-            .filter(|conn| conn.serving.holder == holder)
+            .filter(|conn| conn.peer == peer)
             .any(|conn| conn.serving.is_wanted());
-        self.uploads.choker.set_interested(holder, is_wanted);
+        self.uploads.choker.set_interested(peer, is_wanted);
         self.rechoke(now);
     }
 
@@ -72,7 +66,7 @@ impl<T: Transport> Swarm<T> {
         let conns = &self.conns.open;
         let report = || {
             let conns = conns.values();
-            conns.map(|conn| (conn.serving.holder, conn.counters()))
+            conns.map(|conn| (conn.peer, conn.counters()))
         };
         let orders = self.uploads.choker.tick(report, now);
         if orders.is_empty() {
@@ -82,7 +76,7 @@ impl<T: Transport> Swarm<T> {
             let has_slot = order.action == Action::Unchoke;
             tracing::debug!(peer = order.peer, has_slot, "slot");
             let conns = self.conns.open.values_mut();
-            for conn in conns.filter(|conn| conn.serving.holder == order.peer) {
+            for conn in conns.filter(|conn| conn.peer == order.peer) {
                 conn.set_slot(has_slot);
                 if let Some(Known { downloader, .. }) = self.uploads.known.get(&conn.group) {
                     self.uploads.sharing.set_choked(*downloader, !has_slot);

@@ -20,14 +20,14 @@ impl<T: Transport> Swarm<T> {
 
     /// The pieces that the peer of a new connection may know of. Without super-seeding these are
     /// all that are offered.
-    pub(in crate::swarm) fn begin_revealing(&mut self, group: GroupId) -> Bitfield {
+    pub(in crate::swarm) fn begin_revealing(&mut self, peer: GroupId) -> Bitfield {
         let offered = self.shared.offered();
         let Some(seeding) = &mut self.uploads.super_seeding else {
             return offered;
         };
-        seeding.join(group);
+        seeding.join(peer);
         let mut known = Bitfield::empty(self.metainfo.pieces.count());
-        for piece in seeding.told(group).filter(|piece| offered.has(*piece)) {
+        for piece in seeding.told(peer).filter(|piece| offered.has(*piece)) {
             known.set(piece);
         }
         known
@@ -39,18 +39,18 @@ impl<T: Transport> Swarm<T> {
             && let Some(conn) = self.conns.open.get(&id)
         {
             let pieces = pieces.into_iter();
-            pieces.for_each(|piece| seeding.has(conn.group, piece));
+            pieces.for_each(|piece| seeding.has(conn.peer, piece));
         }
     }
 
     /// Takes note that a peer has left.
-    pub(in crate::swarm) fn end_revealing(&mut self, group: GroupId) {
+    pub(in crate::swarm) fn end_revealing(&mut self, peer: GroupId) {
         if let Some(seeding) = &mut self.uploads.super_seeding {
-            seeding.leave(group);
+            seeding.leave(peer);
         }
     }
 
-    /// Tells peers of the pieces that are revealed to them now, over all paths.
+    /// Tells peers of the pieces that are revealed to them now, over all paths and networks.
     pub(in crate::swarm) fn reveal(&mut self) {
         let Some(seeding) = &mut self.uploads.super_seeding else {
             return;
@@ -58,11 +58,11 @@ impl<T: Transport> Swarm<T> {
         for conn in self.conns.open.values_mut() {
             let sent = conn.uploaded();
             let before = std::mem::replace(&mut conn.serving.revealed, sent);
-            seeding.sent(conn.group, sent - before);
+            seeding.sent(conn.peer, sent - before);
         }
-        for (group, piece) in seeding.reveal(&self.shared.offered()) {
+        for (peer, piece) in seeding.reveal(&self.shared.offered()) {
             let conns = self.conns.open.values();
-            for conn in conns.filter(|conn| conn.group == group) {
+            for conn in conns.filter(|conn| conn.peer == peer) {
                 conn.send([Message::Have(piece)]);
             }
         }

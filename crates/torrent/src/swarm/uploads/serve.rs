@@ -116,8 +116,8 @@ impl<T: Transport> Swarm<T> {
                     conn.unchoke();
                     return;
                 }
-                let (group, holder) = (conn.group, conn.serving.holder);
-                let has_slot = self.uploads.choker.is_unchoked(holder);
+                let (group, peer) = (conn.group, conn.peer);
+                let has_slot = self.uploads.choker.is_unchoked(peer);
                 self.add_downloader(Downloader { group, addr }, paths, has_slot, now);
                 self.settle(now);
             }

@@ -3,7 +3,6 @@
 use hawser_manager::SubflowId;
 use hawser_path::{Interface, Verdict};
 
-use crate::picker::GroupId;
 use crate::reason::{ChoiceReason, Decision};
 use crate::swarm::conn::Conn;
 use crate::wire::{Message, Multipath};
@@ -25,8 +24,6 @@ pub(in crate::swarm) struct Serving {
     pub offered: bool,
     /// The path may be used: it is assigned to the peer, or is not assigned by this side.
     allowed: bool,
-    /// The number under which the peer gets a slot: the same for its connections over SCION and over plain IP.
-    pub holder: GroupId,
     /// The peer holds a slot.
     has_slot: bool,
     /// The peer wants blocks (BEP 3).
