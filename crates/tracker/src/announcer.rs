@@ -112,7 +112,7 @@ impl Announcer {
         }
         for group in &mut self.groups {
             // Others are told when they are next asked.
-            let next = group.choose(&self.trackers, now);
+            let next = group.choose(&self.trackers, self.completed, now);
             if next.is_some_and(|next| self.trackers[next].is_to_be_told()) {
                 group.next = group.next.min(now);
             }
@@ -154,7 +154,7 @@ impl Announcer {
         let to_stop: Vec<_> = to_stop.collect();
         let to_stop = to_stop.into_iter();
         let mut orders: Vec<_> = to_stop
-            .map(|at| self.announce(at, Event::Stopped))
+            .map(|at| self.announce(at, Event::Stopped, now))
             .collect();
         if self.stopping.is_some() {
             return orders;
@@ -162,10 +162,10 @@ impl Announcer {
         let mut chosen = Vec::new();
         for group in &self.groups {
             if group
-                .due(&self.trackers, self.is_hungry())
+                .due(&self.trackers, self.is_hungry(), self.completed)
                 .is_some_and(|due| due <= now)
             {
-                chosen.extend(group.choose(&self.trackers, now));
+                chosen.extend(group.choose(&self.trackers, self.completed, now));
             }
         }
         let event = |tracker: &Tracker| match tracker.known.map(|known| known.since) {
@@ -178,7 +178,7 @@ impl Announcer {
             .map(|at| (at, event(&self.trackers[at])))
             .collect();
         for (at, event) in chosen {
-            orders.push(self.announce(at, event));
+            orders.push(self.announce(at, event, now));
         }
         orders
     }
@@ -241,7 +241,7 @@ impl Announcer {
         if self.stopping.is_some() {
             return to_stop;
         }
-        let due = |group: &Group| group.due(&self.trackers, self.is_hungry());
+        let due = |group: &Group| group.due(&self.trackers, self.is_hungry(), self.completed);
         self.groups.iter().filter_map(due).chain(to_stop).min()
     }
 
@@ -252,8 +252,8 @@ impl Announcer {
                 .groups
                 .iter()
                 .find(|g| g.members().any(|member| member == at))?;
-            let due = group.due(&self.trackers, self.is_hungry())?;
-            (group.choose(&self.trackers, due) == Some(at)).then_some(due)
+            let due = group.due(&self.trackers, self.is_hungry(), self.completed)?;
+            (group.choose(&self.trackers, self.completed, due) == Some(at)).then_some(due)
         };
         let with_due = |(at, tracker): (usize, &Tracker)| {
             tracker.status(due(at).filter(|_| self.stopping.is_none()))
@@ -267,12 +267,13 @@ impl Announcer {
         self.stats.left > 0 && self.stats.peers < self.options.few_peers
     }
 
-    fn announce(&mut self, at: usize, event: Event) -> Order {
+    fn announce(&mut self, at: usize, event: Event, now: Instant) -> Order {
         let id = AnnounceId(self.next_id);
         self.next_id += 1;
         let tracker = &mut self.trackers[at];
         let identity = &self.identity;
         let port = tracker.port(identity.port);
+        tracker.asked = Some(now);
         tracker.flight = Some(Flight {
             id,
             event,

@@ -41,8 +41,8 @@ impl Group {
     }
 
     /// When an announce is due; `None` while one is under way, or if no tracker can be asked. While peers
-    /// are wanted (`hungry`), the least interval counts.
-    pub fn due(&self, trackers: &[Tracker], hungry: bool) -> Option<Instant> {
+    /// are wanted (`hungry`), the least interval counts. The download may be `completed`.
+    pub fn due(&self, trackers: &[Tracker], hungry: bool, completed: bool) -> Option<Instant> {
         if self
             .members()
             .any(|member| trackers[member].flight.is_some())
@@ -56,13 +56,13 @@ impl Group {
         let due = sooner.map_or(self.next, |sooner| sooner.min(self.next));
         let ready = self
             .members()
-            .filter_map(|member| trackers[member].ready(due));
+            .filter_map(|member| trackers[member].ready(due, completed));
         ready.min()
     }
 
     /// The tracker that is asked at `now`.
-    pub fn choose(&self, trackers: &[Tracker], now: Instant) -> Option<usize> {
-        let is_ready = |member: &usize| trackers[*member].ready(now) == Some(now);
+    pub fn choose(&self, trackers: &[Tracker], completed: bool, now: Instant) -> Option<usize> {
+        let is_ready = |member: &usize| trackers[*member].ready(now, completed) == Some(now);
         self.members().find(is_ready)
     }
 

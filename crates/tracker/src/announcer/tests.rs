@@ -303,6 +303,7 @@ fn urls_that_cannot_be_asked_are_left_out() {
         (status[2].state, status[2].tier),
         (TrackerState::Announcing, 1)
     );
+    assert_eq!((status[0].asked, status[2].asked), (None, Some(world.now)));
     let none = World::new(&[&["wss://x/"], &[]], AnnounceOptions::default());
     assert_eq!(none.announcer.next_due(), None);
 }

@@ -50,6 +50,8 @@ pub(super) struct Tracker {
     /// Why it cannot be asked at all.
     unsupported: Option<String>,
     pub flight: Option<Flight>,
+    /// When it was last asked.
+    pub asked: Option<Instant>,
     pub known: Option<Known>,
     /// It has refused an announce with port 0.
     refuses_no_port: bool,
@@ -61,6 +63,8 @@ pub(super) struct Tracker {
     backoff: Backoff,
     /// How long it is left alone after a failure.
     pause: Option<Pause>,
+    /// Until when it is asked nothing that is no news, whatever becomes of the others, as it has answered.
+    rest: Option<Instant>,
     shown: Shown,
 }
 
@@ -105,6 +109,8 @@ pub struct TrackerStatus {
     pub tier: usize,
     /// What it does.
     pub state: TrackerState,
+    /// When it was last asked.
+    pub asked: Option<Instant>,
     /// When it last answered.
     pub answered: Option<Instant>,
     /// Why the last announce failed that did, and when; `None` since it has answered.
@@ -140,6 +146,7 @@ impl Tracker {
             url,
             tier,
             flight: None,
+            asked: None,
             known: None,
             refuses_no_port: false,
             to_stop: None,
@@ -148,6 +155,7 @@ impl Tracker {
             min_interval: DEFAULT_MIN_INTERVAL,
             backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
             pause: None,
+            rest: None,
             shown: Shown::default(),
         }
     }
@@ -184,8 +192,11 @@ impl Tracker {
         self.stop_due().is_some() && self.to_stop.take().is_some()
     }
 
-    /// When it may be asked; `None` if never.
-    pub fn ready(&self, since: Instant) -> Option<Instant> {
+    /// When it may be asked, `completed` or not; `None` if never.
+    pub fn ready(&self, since: Instant, completed: bool) -> Option<Instant> {
+        let has_news = completed && self.is_to_be_told();
+        let rest = self.rest.filter(|_| !has_news);
+        let since = rest.map_or(since, |rest| rest.max(since));
         match self.pause {
             _ if self.is_unused() => None,
             Some(Pause::Until(until)) => Some(until.max(since)),
@@ -202,6 +213,7 @@ impl Tracker {
     pub fn answer(&mut self, flight: &Flight, answer: &Answer, now: Instant) {
         self.backoff.reset();
         self.pause = None;
+        self.rest = (flight.event != Event::Stopped).then_some(now + SHORTEST_INTERVAL);
         match flight.event {
             Event::Stopped => self.known = None,
             Event::Started => {
@@ -279,6 +291,7 @@ impl Tracker {
             url: self.url.clone(),
             tier: self.tier,
             state,
+            asked: self.asked,
             answered: shown.answered,
             error: shown.error.clone(),
             warning: self.unsupported.clone().or_else(|| shown.warning.clone()),
