@@ -340,6 +340,7 @@ fn tracker(status: &TrackerStatus, is_backup: bool, now: Instant) -> TrackerView
                 (_, Some(_)) => RequestState::Waiting,
                 (_, None) => RequestState::Inactive,
             },
+            begun: status.asked.map_or(0, ago),
             ended: ended.map_or(0, ago),
             next: status.next.map_or(0, |next| {
                 unix + seconds(next.saturating_duration_since(now))
@@ -502,6 +503,21 @@ mod tests {
             panic!("{:?}", shown.announces.outcome)
         };
         assert!(why.starts_with("not supported"), "{why}");
+    }
+
+    #[test]
+    fn a_tracker_shows_when_it_was_asked() {
+        let now = Instant::now();
+        let asked = |at: Option<Instant>| {
+            let idle = TrackerStatus::idle("udp://a:1", 0);
+            let status = TrackerStatus { asked: at, ..idle };
+            tracker(&status, false, now).announces.begun
+        };
+        assert_eq!(asked(None), 0);
+        let minute = std::time::Duration::from_secs(60);
+        let (later, earlier) = (asked(Some(now)), asked(now.checked_sub(minute)));
+        // A second may begin between the two.
+        assert!((60..=61).contains(&(later - earlier)), "{earlier} {later}");
     }
 
     #[test]
