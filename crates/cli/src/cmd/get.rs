@@ -272,7 +272,7 @@ async fn fetch(
             let resolve = Resolve::start(hashes, peers.clone(), network.clone(), give_up);
             let found = resolve.found_peers();
             let (metainfo, had) = tokio::select! {
-                fetched = metadata::fetch(magnet, resolve, ways, args.json) => fetched?,
+                fetched = metadata::fetch(magnet, resolve, ways) => fetched?,
                 never = finding.feed(Some(&found)) => match never {},
             };
             peers.extend(had.into_iter().filter(|peer| {

@@ -71,16 +71,13 @@ impl Reported {
             .collect()
     }
 
-    /// Reports each web seed that fails, once: as a JSON object on standard output, or as a line on standard
-    /// error.
-    pub fn report_web_seeds(&mut self, web_seeds: &[WebSeedProgress], json: bool) {
+    /// Reports each web seed that fails, once, as a line on standard error. It may serve later, and is in the report
+    /// at the end.
+    pub fn report_web_seeds(&mut self, web_seeds: &[WebSeedProgress]) {
         let failing = web_seeds.iter();
         let failing = failing.filter_map(|it| Some((&*it.url, it.last_error.as_deref()?)));
         for (url, error) in self.new_failures(failing) {
-            match json {
-                true => outln!("{}", serde_json::json!({"web_seed": url, "error": error})),
-                false => errln!("web seed {}: {}", plain(url), plain(error)),
-            }
+            errln!("web seed {}: {}", plain(url), plain(error));
         }
     }
 }

@@ -9,7 +9,7 @@ use hawser_torrent::{Metainfo, PeerAddr, Resolve, ResolveProgress};
 use crate::cmd::find::Ways;
 use crate::cmd::process;
 use crate::failure::Failure;
-use crate::out::{errln, outln};
+use crate::out::errln;
 use crate::screen::Live;
 
 /// Time between lines without a terminal.
@@ -35,8 +35,8 @@ pub async fn peers(magnet: &Magnet) -> Result<Vec<PeerAddr>, Failure> {
 }
 
 /// Waits until the metadata is fetched, and shows the progress; where no peer is found for some seconds, by which
-/// `ways` they are searched for, with `json` also as an object. Returns what a `.torrent` file would say,
-/// trackers and web seeds of the link included, and the peers that had it.
+/// `ways` they are searched for. Returns what a `.torrent` file would say, trackers and web seeds of the link
+/// included, and the peers that had it.
 ///
 /// # Errors
 /// When it cannot be fetched, or is interrupted.
@@ -44,7 +44,6 @@ pub async fn fetch(
     magnet: &Magnet,
     resolve: Resolve,
     ways: Ways,
-    json: bool,
 ) -> Result<(Metainfo, Vec<PeerAddr>), Failure> {
     let interrupted = pin!(process::interrupted()?);
     let mut progress = resolve.progress();
@@ -52,7 +51,6 @@ pub async fn fetch(
         live: Live::start(),
         line_due: Instant::now() + LINE_EVERY,
         ways,
-        object_due: json.then(|| Instant::now() + LINE_EVERY),
     };
     let shown = async {
         let mut tick = tokio::time::interval(Duration::from_millis(200));
@@ -80,21 +78,11 @@ struct Display {
     live: Option<Live>,
     line_due: Instant,
     ways: Ways,
-    /// When the object is printed that says that no peer is found; `None` once it was, or without `--json`.
-    object_due: Option<Instant>,
 }
 
 impl Display {
     fn show(&mut self, progress: &ResolveProgress) {
         let line = format!("fetching metadata: {}", state(progress, &self.ways.first()));
-        if progress.known == 0 && self.object_due.is_some_and(|due| Instant::now() >= due) {
-            self.object_due = None;
-            let ways = self.ways.first();
-            outln!(
-                "{}",
-                serde_json::json!({"waiting_for": "peers", "find": ways})
-            );
-        }
         if let Some(live) = &mut self.live {
             live.draw(|_| vec![line]);
         } else if Instant::now() >= self.line_due {

@@ -112,8 +112,7 @@ impl View<'_> {
             }
             self.reported
                 .report(&progress.uploads.changed, self.job.json);
-            self.reported
-                .report_web_seeds(&progress.web_seeds, self.job.json);
+            self.reported.report_web_seeds(&progress.web_seeds);
             self.bars.show(&progress);
         }
     }
