@@ -346,7 +346,6 @@ fn tracker(status: &TrackerStatus, is_backup: bool, now: Instant) -> TrackerView
                 unix + seconds(next.saturating_duration_since(now))
             }),
             outcome,
-            ..Requests::default()
         },
         peers: status.peers as u64,
         seeders: status.complete.map(Into::into),
