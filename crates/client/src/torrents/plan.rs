@@ -96,6 +96,8 @@ impl Torrents {
             if waits
                 && entry.is_complete()
                 && !entry.checks()
+                // One that was being verified is moved once it has ended.
+                && entry.activity != Activity::Halting
                 && !entry.to_verify
                 && !has_failed
                 && let Some(entry) = self.entries.get_mut(info_hash)
