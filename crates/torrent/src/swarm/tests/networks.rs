@@ -35,7 +35,8 @@ async fn a_peer_on_both_networks_is_one_of_those_that_may_be_connected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_super_seeder_reveals_the_same_to_a_peer_over_both_networks() {
     let net = Net::default();
-    let stage = Stage::one_file(500_000, 16384);
+    // All pieces have one whole block.
+    let stage = Stage::one_file(30 * 16384, 16384);
     let path = net.path(1, FAST);
     let _seed = revealing::super_seed(&net, &stage).await;
     let id = PeerId::random();
