@@ -273,13 +273,13 @@ impl Announcer {
         let tracker = &mut self.trackers[at];
         let identity = &self.identity;
         let port = tracker.port(identity.port);
-        tracker.asked = Some(now);
-        tracker.flight = Some(Flight {
+        let flight = Flight {
             id,
             event,
             left: self.stats.left,
             port,
-        });
+        };
+        tracker.ask(flight, now);
         let request = AnnounceRequest {
             info_hash: identity.info_hash,
             peer_id: identity.peer_id,

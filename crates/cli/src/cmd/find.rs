@@ -107,7 +107,7 @@ impl Ways {
         self.brings_first() || self.pex
     }
 
-    /// The ways by which peers are found without any that is known, as `--find` names them.
+    /// The ways to find peers when none is known yet, as `--find` names them.
     pub fn first(self) -> Vec<&'static str> {
         let ways = [
             (self.trackers, "tracker"),

@@ -50,8 +50,6 @@ pub(super) struct Tracker {
     /// Why it cannot be asked at all.
     unsupported: Option<String>,
     pub flight: Option<Flight>,
-    /// When it was last asked.
-    pub asked: Option<Instant>,
     pub known: Option<Known>,
     /// It has refused an announce with port 0.
     refuses_no_port: bool,
@@ -77,6 +75,7 @@ enum Pause {
 /// What is kept for people.
 #[derive(Debug, Default)]
 struct Shown {
+    asked: Option<Instant>,
     answered: Option<Instant>,
     error: Option<(Instant, String)>,
     warning: Option<String>,
@@ -146,7 +145,6 @@ impl Tracker {
             url,
             tier,
             flight: None,
-            asked: None,
             known: None,
             refuses_no_port: false,
             to_stop: None,
@@ -240,6 +238,7 @@ impl Tracker {
         };
         self.interval = self.interval.max(self.min_interval);
         self.shown = Shown {
+            asked: self.shown.asked,
             answered: Some(now),
             error: None,
             warning: answer.warning.clone(),
@@ -247,6 +246,12 @@ impl Tracker {
             incomplete: answer.incomplete,
             peers: answer.peers.len(),
         };
+    }
+
+    /// An announce begins.
+    pub fn ask(&mut self, flight: Flight, now: Instant) {
+        self.flight = Some(flight);
+        self.shown.asked = Some(now);
     }
 
     /// The port to announce for one at which the client accepts peers; 0 if it accepts none.
@@ -291,7 +296,7 @@ impl Tracker {
             url: self.url.clone(),
             tier: self.tier,
             state,
-            asked: self.asked,
+            asked: shown.asked,
             answered: shown.answered,
             error: shown.error.clone(),
             warning: self.unsupported.clone().or_else(|| shown.warning.clone()),

@@ -34,9 +34,9 @@ pub async fn peers(magnet: &Magnet) -> Result<Vec<PeerAddr>, Failure> {
     Ok(peers)
 }
 
-/// Waits until the metadata is fetched, and shows the progress; where no peer is found for some seconds, by which
-/// `ways` they are searched for. Returns what a `.torrent` file would say, trackers and web seeds of the link
-/// included, and the peers that had it.
+/// Waits until the metadata is fetched, and shows the progress; while no peer is found, the `ways` to find them.
+/// Returns what a `.torrent` file would say, trackers and web seeds of the link included, and the peers that
+/// had it.
 ///
 /// # Errors
 /// When it cannot be fetched, or is interrupted.

@@ -67,7 +67,7 @@ impl Talker {
         self.next(is_it).await.expect("the seeder hung up")
     }
 
-    /// The next piece that it is told of.
+    /// The next piece that the other side announces.
     pub async fn is_told_of(&mut self) -> u32 {
         match self
             .next(|message| matches!(message, Message::Have(_)))
