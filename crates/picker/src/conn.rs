@@ -23,8 +23,6 @@ pub(super) const ALLOWANCE: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Conn {
     pub group: GroupId,
-    /// The number of its peer, which may be that of connections of other groups.
-    pub peer: GroupId,
     /// The pieces of the peer.
     pub has: Bitfield,
     /// Whether its pieces are counted in [`Rarity`](super::rarity::Rarity): not if its first
@@ -101,7 +99,6 @@ impl Conn {
     pub fn new(group: GroupId, pieces: u32) -> Self {
         Self {
             group,
-            peer: group,
             has: Bitfield::empty(pieces),
             counted: true,
             family: None,

@@ -38,6 +38,7 @@ use hawser_wire::{BLOCK, Bitfield, Request};
 use self::begun::Begun;
 use self::claims::Claims;
 use self::conn::{Asked, Conn, Expected};
+use self::peers::Peers;
 use self::piece::{Block, BlockRef};
 pub use self::piece::{ConnId, GroupId};
 use self::rarity::Rarity;
@@ -60,7 +61,7 @@ pub struct Picker {
     claims: Claims,
     conns: BTreeMap<ConnId, Conn>,
     /// The connections of each peer.
-    peers: BTreeMap<GroupId, Vec<ConnId>>,
+    peers: Peers,
     rng: fastrand::Rng,
     /// Blocks that arrived again, as they were requested over another connection although the first
     /// was expected to deliver them.
@@ -133,7 +134,7 @@ impl Picker {
             begun: Begun::default(),
             claims: Claims::default(),
             conns: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            peers: Peers::default(),
             rng: fastrand::Rng::with_seed(seed),
             repeated: 0,
         };
@@ -160,7 +161,7 @@ impl Picker {
     pub fn add_conn(&mut self, conn: ConnId, group: GroupId) {
         let known = Conn::new(group, self.pieces.count());
         self.conns.insert(conn, known);
-        self.peers.entry(group).or_default().push(conn);
+        self.peers.set(conn, group);
     }
 
     /// Sets the peer id that this side has sent to its peers.
@@ -192,7 +193,7 @@ impl Picker {
         let Some(gone) = self.conns.remove(&conn) else {
             return;
         };
-        self.leave_peer(conn, gone.peer);
+        self.peers.remove(conn);
         if gone.counted {
             let has = gone.has.iter().filter(|piece| !elsewhere.has(*piece));
             has.for_each(|piece| self.rarity.subtract(piece, &self.wanted));

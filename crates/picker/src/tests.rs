@@ -113,9 +113,11 @@ fn check_counters(picker: &Picker) {
         }
     }
     for piece in 0..picker.pieces.count() {
-        let counted = picker.conns.values().filter(|conn| conn.counted);
-        let having = counted.filter(|conn| conn.has.has(piece));
-        let having: BTreeSet<GroupId> = having.map(|conn| conn.peer).collect();
+        let counted = picker.conns.iter().filter(|(_, conn)| conn.counted);
+        let having = counted.filter(|(_, conn)| conn.has.has(piece));
+        let having: Option<BTreeSet<GroupId>> =
+            having.map(|(id, _)| picker.peers.of(*id)).collect();
+        let having = having.expect("each connection has a peer");
         assert_eq!(picker.rarity.availability(piece) as usize, having.len());
     }
     for conn in picker.conns.values() {

@@ -47,7 +47,7 @@ pub(super) struct Conn {
     pub connection: Arc<dyn Connection>,
     /// The subflow it was dialed for; `None` if the peer opened it.
     pub dialed: Option<Dialed>,
-    /// The path-level peers with the same key: only a key proves who has sent something.
+    /// The connections with the same key. Who has sent something is proved by a key alone.
     pub group: GroupId,
     /// Its peer, which may have connections over both networks: see [`Connections::peer_of`].
     pub peer: GroupId,
