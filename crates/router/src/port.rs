@@ -119,10 +119,10 @@ impl Port {
         }
     }
 
-    /// Sends the packets of the runs from `first` on with as few calls as possible. Returns of how many runs,
-    /// which the caller must clear; the next one is left to [`Self::send_run`], as all are where the link has
-    /// a delay.
-    pub fn send_runs(&mut self, first: usize, data: &[u8]) -> usize {
+    /// Sends the packets of the runs from `first` on with as few calls as possible; where it `mixes` flows, runs
+    /// that follow each other leave as one batch. Returns of how many runs, which the caller must clear; the
+    /// next one is left to [`Self::send_run`], as all are where the link has a delay.
+    pub fn send_runs(&mut self, first: usize, mixes: bool, data: &[u8]) -> usize {
         if self.emulator.delays() {
             return 0;
         }
@@ -131,19 +131,28 @@ impl Port {
         let parts: Vec<_> = parts
             .map(|part| IoSlice::new(&data[part.clone()]))
             .collect();
-        let mut rest = &parts[..];
+        let (mut rest, mut after) = (&parts[..], runs);
         let mut messages = Vec::with_capacity(runs.len());
-        for run in runs {
-            let (parts, others) = rest.split_at(run.parts.len());
-            rest = others;
-            let Some(to) = run.to.or(self.remote) else {
+        let mut runs_of = Vec::with_capacity(runs.len());
+        while let Some(leader) = after.first() {
+            let Some(to) = leader.to.or(self.remote) else {
                 break;
             };
+            let together = if mixes {
+                leader.followed_by(&after[1..], self.cap)
+            } else {
+                0
+            };
+            let (batch, others) = after.split_at(1 + together);
+            let (parts, other_parts) = rest.split_at(batch.iter().map(|run| run.parts.len()).sum());
+            (after, rest) = (others, other_parts);
+            let bytes = batch.iter().map(|run| run.bytes).sum();
             messages.push(Message {
                 parts,
-                segment: offload(run.bytes, run.segment),
+                segment: offload(bytes, leader.segment),
                 to,
             });
+            runs_of.push(batch.len());
         }
         let mut sent = 0;
         for messages in messages.chunks(MAX_MESSAGES) {
@@ -153,6 +162,7 @@ impl Port {
                 break;
             }
         }
+        let sent = runs_of[..sent].iter().sum();
         for run in &runs[..sent] {
             count_sent(run.bytes, run.segment, &mut self.counters);
         }

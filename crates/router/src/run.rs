@@ -54,6 +54,20 @@ impl Run {
         bytes
     }
 
+    /// How many of `others` can follow this run in one send of at most `cap` bytes: those to the same address
+    /// with packets of the same size, up to one that ends with a shorter packet.
+    pub fn followed_by(&self, others: &[Run], cap: usize) -> usize {
+        let (mut bytes, mut packets, mut ended) = (self.bytes, self.packets, self.ended);
+        let mut follows = |next: &&Run| {
+            bytes += next.bytes;
+            packets += next.packets;
+            let fits = bytes <= cap.min(MAX_BYTES) && packets <= MAX_PACKETS;
+            let same = next.to == self.to && next.segment == self.segment;
+            fits && same && !std::mem::replace(&mut ended, next.ended)
+        };
+        others.iter().take_while(|next| follows(next)).count()
+    }
+
     pub fn clear(&mut self) {
         self.parts.clear();
         (self.bytes, self.packets, self.ended) = (0, 0, false);
@@ -69,8 +83,9 @@ impl Run {
     }
 }
 
-/// The runs that a port sends next, one for each flow: routers must not mix flows in one send, as
-/// the whole of it is processed by one thread of the next router.
+/// The runs that a port sends next, one for each flow, so that what is sent of a flow stays together. A
+/// router of several threads must not mix flows in one send: one thread of a neighbour that has several,
+/// too, processes the whole of it.
 #[derive(Default)]
 pub(crate) struct Runs {
     /// The flow of each run that is used, apart from the runs, as a search looks at many of them.
@@ -193,6 +208,33 @@ mod tests {
         run.clear();
         assert_eq!(run.add(0..1000, 10, MAX_BYTES), 10 * MAX_PACKETS);
         assert_eq!(run.packets().count(), MAX_PACKETS);
+    }
+
+    #[test]
+    fn runs_of_one_size_are_sent_together() {
+        let run = |packets: usize, length: usize, last: usize, to: Option<SocketAddr>| {
+            let mut run = Run::default();
+            run.add(0..packets * length, length, MAX_BYTES);
+            run.add(10_000..10_000 + last, last, MAX_BYTES);
+            run.to = to;
+            run
+        };
+        let to = "10.0.0.1:1".parse().ok();
+        let full = || run(4, 100, 100, None);
+        let first = full();
+        let follow = |others: &[Run]| first.followed_by(others, MAX_BYTES);
+        assert_eq!(follow(&[]), 0);
+        assert_eq!(follow(&[full(), full(), full()]), 3);
+        // A shorter packet is the last, and none of another size or to another address follows.
+        let short = || run(4, 100, 99, None);
+        assert_eq!(follow(&[full(), short(), full()]), 2);
+        assert_eq!(short().followed_by(&[full()], MAX_BYTES), 0);
+        assert_eq!(follow(&[full(), run(4, 101, 101, None), full()]), 1);
+        assert_eq!(follow(&[full(), run(4, 100, 100, to), full()]), 1);
+        // Not more than the kernel cuts or the link may get at once.
+        let many: Vec<_> = (0..20).map(|_| full()).collect();
+        assert_eq!(follow(&many), MAX_PACKETS / 5 - 1);
+        assert_eq!(first.followed_by(&many, 1600), 2);
     }
 
     #[test]

@@ -132,9 +132,9 @@ impl Switch {
     pub fn turn(&mut self, port: usize, now: Instant) -> (usize, bool) {
         let Port {
             id, socket, fill, ..
-        } = &mut self.ports[port];
+        } = &self.ports[port];
         let id = *id;
-        let (count, more) = match self.inbox.receive(socket, fill) {
+        let received = match self.inbox.receive(socket, *fill) {
             Ok(received) => received,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, false),
             Err(error) => {
@@ -145,8 +145,8 @@ impl Switch {
         let time = unix_time();
         // The state may have changed since the last turn.
         self.repeat.clear();
-        let mut packets = 0;
-        for slot in 0..count {
+        let (mut packets, mut batches) = (0, 0);
+        for slot in 0..received.count {
             let from = self.inbox.from(slot);
             let origin = match port {
                 INTERNAL => self.forwarder.internal_origin(from),
@@ -179,8 +179,10 @@ impl Switch {
                     length,
                 };
                 packets += self.carry_out(verdict, arrived, now);
+                batches += 1;
             }
         }
+        self.ports[port].fill = received.slots_to_fill(batches);
         // BFD packets are not counted here: only those that the session accepts show that the link
         // works.
         if packets > 0 {
@@ -189,7 +191,7 @@ impl Switch {
         for to in 0..self.ports.len() {
             self.flush(to, port, now);
         }
-        (packets, more)
+        (packets, received.more)
     }
 
     /// Checks that this thread processes the flow of a packet that the kernel has merged with a
@@ -315,11 +317,14 @@ impl Switch {
         if used > 0 {
             self.ports[to].shared.note_departure(now);
         }
+        // Where this router has one thread, those of the same operator mostly have, too; one that has several
+        // finds flows of other threads in a batch and receives packets one by one from then on.
+        let mixes = self.thread.count == 1;
         let mut next = 0;
         while next < used {
             if used - next > 1 {
                 let port = &mut self.ports[to];
-                let sent = port.send_runs(next, &self.inbox.data);
+                let sent = port.send_runs(next, mixes, &self.inbox.data);
                 for index in next..next + sent {
                     port.runs.at(index).clear();
                 }

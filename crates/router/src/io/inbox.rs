@@ -31,6 +31,31 @@ const LEAST_SLOTS: usize = 16;
 /// The most bytes of a small batch.
 const SMALL: usize = SLOT / 4;
 
+/// What one call has received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// The number of slots that were filled.
+    pub count: usize,
+    bytes: usize,
+    /// Whether there may be more to receive.
+    pub more: bool,
+}
+
+impl Received {
+    /// How many slots the next call fills, after one in which this was received, which were `batches` of
+    /// packets of a flow each: many while packets arrive one by one or in small batches, of which a slot may
+    /// hold several; one while they arrive in large ones.
+    pub fn slots_to_fill(&self, batches: usize) -> usize {
+        let wanted = match self.bytes <= batches * SMALL {
+            true => GATHERED_BYTES,
+            false => RECEIVE_BYTES,
+        };
+        // A slot that stays empty costs some time too.
+        let most = (self.count * GROWTH).clamp(LEAST_SLOTS, SLOTS);
+        (wanted * self.count / self.bytes.max(1)).clamp(1, most)
+    }
+}
+
 /// Buffers for the datagrams of one call.
 pub(crate) struct Inbox {
     /// The bytes of all slots.
@@ -55,14 +80,11 @@ impl Inbox {
         }
     }
 
-    /// Receives from `socket` into at most `fill` slots; returns the number of slots filled, and
-    /// whether there may be more to receive. Sets `fill` for the next call: many slots while
-    /// packets arrive one by one or in small batches, one slot while they arrive in large ones.
+    /// Receives from `socket` into at most `wanted` slots.
     ///
     /// # Errors
     /// The error of the system; `WouldBlock` when nothing has arrived.
-    pub fn receive(&mut self, socket: &UdpSocket, fill: &mut usize) -> io::Result<(usize, bool)> {
-        let wanted = *fill;
+    pub fn receive(&mut self, socket: &UdpSocket, wanted: usize) -> io::Result<Received> {
         // Uninitialised, as mostly few of them are used.
         let mut control = [const { MaybeUninit::<Control>::uninit() }; SLOTS];
         let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SLOTS];
@@ -99,9 +121,11 @@ impl Inbox {
             slot.length = head.msg_len as usize;
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
-        let bytes: usize = self.slots[..count].iter().map(|slot| slot.length).sum();
-        *fill = slots_to_fill(count, bytes);
-        Ok((count, count == wanted))
+        Ok(Received {
+            count,
+            bytes: self.slots[..count].iter().map(|slot| slot.length).sum(),
+            more: count == wanted,
+        })
     }
 
     /// Gives the memory of all slots back to the system until they are used again.
@@ -140,17 +164,6 @@ impl Inbox {
     }
 }
 
-/// How many slots the next call fills after one that filled `count` with `bytes`.
-fn slots_to_fill(count: usize, bytes: usize) -> usize {
-    let wanted = match bytes <= count * SMALL {
-        true => GATHERED_BYTES,
-        false => RECEIVE_BYTES,
-    };
-    // A slot that stays empty costs some time too.
-    let most = (count * GROWTH).clamp(LEAST_SLOTS, SLOTS);
-    (wanted * count / bytes.max(1)).clamp(1, most)
-}
-
 /// The length of the merged datagrams, if the kernel merged any.
 fn stride(head: &libc::msghdr) -> Option<usize> {
     // SAFETY: recvmmsg has filled the header in, and its control messages are still there.
@@ -162,23 +175,39 @@ fn stride(head: &libc::msghdr) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// The slots that are filled after `count` were, with `bytes` in `batches`.
+    fn slots_to_fill(count: usize, bytes: usize, batches: usize) -> usize {
+        let received = Received {
+            count,
+            bytes,
+            more: true,
+        };
+        received.slots_to_fill(batches)
+    }
+
     #[test]
     fn small_batches_are_gathered() {
         // One batch is all that is received at once where batches are large.
-        assert_eq!(slots_to_fill(1, SLOT - 1000), 1);
-        assert_eq!(slots_to_fill(2, SLOT), 2);
+        assert_eq!(slots_to_fill(1, SLOT - 1000, 1), 1);
+        assert_eq!(slots_to_fill(2, SLOT, 2), 2);
         // More is gathered where they are just a little smaller.
-        let sizes = [SMALL + 1, SMALL].map(|size| slots_to_fill(20, 20 * size));
+        let sizes = [SMALL + 1, SMALL].map(|size| slots_to_fill(20, 20 * size, 20));
         assert_eq!(sizes, [3, GATHERED_BYTES / SMALL]);
-        assert_eq!(slots_to_fill(100, 100 * 100), SLOTS);
+        assert_eq!(slots_to_fill(100, 100 * 100, 100), SLOTS);
         // Empty datagrams.
-        assert_eq!(slots_to_fill(100, 0), SLOTS);
+        assert_eq!(slots_to_fill(100, 0, 100), SLOTS);
+    }
+
+    #[test]
+    fn small_batches_that_arrive_in_one_slot_are_gathered() {
+        let slots = [1, 2, 4, 16].map(|batches| slots_to_fill(2, 2 * SLOT, 2 * batches));
+        assert_eq!(slots, [1, 1, LEAST_SLOTS, LEAST_SLOTS]);
     }
 
     #[test]
     fn few_packets_do_not_fill_many_slots() {
-        assert_eq!(slots_to_fill(1, 100), LEAST_SLOTS);
-        assert_eq!(slots_to_fill(10, 10 * 100), 10 * GROWTH);
+        assert_eq!(slots_to_fill(1, 100, 1), LEAST_SLOTS);
+        assert_eq!(slots_to_fill(10, 10 * 100, 10), 10 * GROWTH);
     }
 
     #[test]
@@ -191,10 +220,8 @@ mod tests {
         for _ in 0..2 {
             // Loopback has delivered it when the call returns.
             sender.send_to(&packet, to).unwrap();
-            assert_eq!(
-                inbox.receive(&receiver, &mut SLOTS.clone()).unwrap(),
-                (1, false)
-            );
+            let received = inbox.receive(&receiver, SLOTS).unwrap();
+            assert_eq!((received.count, received.more), (1, false));
             let range = inbox.datagrams(0).next().unwrap();
             assert_eq!(inbox.data[range.clone()], packet);
             inbox.release();
