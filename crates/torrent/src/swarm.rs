@@ -17,7 +17,7 @@
 //!    before the disk threads are awaited, as they may wait for room in it.
 //!
 //! In 2 and 3 it waits for events, dials, the policy, or the next tick, 50 ms after the last one;
-//! when everything is here and no peer wants anything, only for what is due. It never waits for a
+//! when everything is here and no peer requests anything, a second after it or when something is due. It never waits for a
 //! peer or the disk: messages go to the queue of their connection (`Conn` says what bounds it), and
 //! blocks, with their reservations, to the disk threads. Of the locks of a torrent it takes the two
 //! that `peer` describes and that of the watched files, each for one call; threads that read for
@@ -283,11 +283,16 @@ impl<T: Transport> Swarm<T> {
                 self.ending.alive_at += pause;
                 self.uploads.choker.skip(pause);
             }
-            is_quiet = ticked;
+            let was_quiet = std::mem::replace(&mut is_quiet, ticked);
             while let Some((dialed, result)) =
                 outcome.take().or_else(|| self.dialing.dials.try_next())
             {
                 self.dialed(dialed, result, now);
+            }
+            if was_quiet && batch.iter().any(|event| matches!(event, Event::Gone(..))) {
+                // A peer that leaves closes its connections one after the other: a tick between two of them
+                // would dial again what was closed first.
+                tick_at = now + TICK;
             }
             for event in batch.drain(..) {
                 self.handle(event, now);
@@ -331,16 +336,17 @@ impl<T: Transport> Swarm<T> {
             self.dialing.next_due(),
             self.uploads.sharing.next_due(),
             self.conns.exchanges.next_due(),
+            conns().filter_map(|conn| conn.decision_due(now)).min(),
             ends,
         ];
         let due = due.into_iter().flatten().min();
-        let due = match conns().all(|conn| conn.is_idle(now)) {
-            true => due,
-            false if *sent == before && conns().all(|conn| conn.is_settled(now)) => {
+        let due = match conns().any(|conn| conn.serving.is_wanted()) {
+            false => due,
+            true if *sent == before => {
                 let slow = tick_at + (SLOW_TICK - TICK);
                 Some(due.map_or(slow, |due| due.min(slow)))
             }
-            false => Some(tick_at),
+            true => Some(tick_at),
         };
         due.map(|due| due.max(tick_at))
     }

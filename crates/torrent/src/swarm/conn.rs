@@ -12,7 +12,7 @@ use super::answers::Answers;
 use super::padded::PaddedBlocks;
 use super::remotes::RemoteId;
 use super::subflow::{Dialed, Peer};
-use super::uploads::{NO_ANSWER, Serving};
+use super::uploads::Serving;
 use crate::close::CloseCode;
 use crate::peer::{Outgoing, Traffic};
 use crate::picker::GroupId;
@@ -234,17 +234,6 @@ impl Conn {
             } => Some((id, dialed)),
             _ => None,
         }
-    }
-
-    /// Whether nothing happens over it until the peer sends something: it wants nothing, and is
-    /// [settled](Self::is_settled).
-    pub fn is_idle(&self, now: Instant) -> bool {
-        !self.serving.is_wanted() && self.is_settled(now)
-    }
-
-    /// Whether the peer has had the time to offer itself as a downloader.
-    pub fn is_settled(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) > NO_ANSWER
     }
 
     /// Bytes of blocks sent over it.

@@ -22,7 +22,6 @@ use hawser_manager::{PathOptions, Sharing};
 use hawser_path::{Decision, Fingerprint, Path, Verdict};
 use tokio::task::AbortHandle;
 
-pub(super) use self::serve::NO_ANSWER;
 pub(super) use self::serving::{Announcement, Serving};
 use crate::picker::GroupId;
 use crate::super_seeding::SuperSeeding;

@@ -154,8 +154,6 @@ async fn a_seeder_of_which_nothing_is_requested_wakes_once_a_second() {
     let mut one = Talker::new(&net, &stage, 2, path).await;
     one.say(Message::Interested).await;
     assert!(one.choked_or_not().await);
-    // Until then it may offer itself as a downloader.
-    tokio::time::sleep(crate::swarm::uploads::NO_ANSWER + Duration::from_millis(100)).await;
     let (mut progress, mut reports) = (seed.progress(), 0);
     let counted = async {
         while progress.changed().await.is_ok() {

@@ -19,7 +19,15 @@ use crate::wire::Multipath;
 const OFFER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Longest time that an uploader may take to announce that it chooses; then paths are chosen here.
-pub(in crate::swarm) const NO_ANSWER: Duration = Duration::from_secs(2);
+const NO_ANSWER: Duration = Duration::from_secs(2);
+
+impl Conn {
+    /// When the next time is over that the peer has to say which side chooses paths; `None` after the last.
+    pub(in crate::swarm) fn decision_due(&self, now: Instant) -> Option<Instant> {
+        let ends = [OFFER_TIMEOUT, NO_ANSWER].map(|time| self.since + time);
+        ends.into_iter().find(|end| *end > now)
+    }
+}
 
 impl<T: Transport> Swarm<T> {
     /// Whether the uploader chooses the paths to a peer. To an IP peer there is only one path.
