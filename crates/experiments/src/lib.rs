@@ -54,6 +54,7 @@ mod switches;
 mod thread;
 pub mod throughput;
 mod transfer;
+mod window;
 
 pub use self::catalog::{CATALOG, DEMO_TOPOLOGIES, Entry, demo};
 pub use self::cross::send as send_cross_traffic;

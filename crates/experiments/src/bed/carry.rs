@@ -17,6 +17,7 @@ use crate::cpu::Meter;
 use crate::error::{During, ExperimentError};
 use crate::samples::Samples;
 use crate::transfer::{TransferPath, TransferReport};
+use crate::window::{ended, window};
 
 /// Longest wait for an `iperf3` server to listen, which it does not report, and the time between two
 /// attempts.
@@ -269,25 +270,21 @@ impl TestBed {
         let gets = downloads.iter().map(|fetch| async move {
             let into = tempfile::tempdir_in(folder).during("making a folder for a download")?;
             let to = (fetch.to, &*fetch.args);
-            self.get(to, fetch.seeder, fetch.torrent, into.path(), false)
-                .await
+            ended(self.get(to, fetch.seeder, fetch.torrent, into.path(), false)).await
         });
-        let reports = try_join_all(gets).await?;
+        let all = try_join_all(gets).await?;
+        let reports = || all.iter().map(|download| &download.it);
         let carried = |path: &&TransferPath| path.bytes > 0;
         let paths = |report: &TransferReport| report.paths.iter().filter(carried).count();
         Ok(Carried {
-            bytes: reports
-                .iter()
+            bytes: reports()
                 .map(|report| report.transferred.fetched_bytes)
                 .sum(),
-            seconds: reports
-                .iter()
-                .map(|report| report.seconds)
-                .fold(0.0, f64::max),
+            seconds: window(&all, |report| report.seconds),
             sender: seeders.total(),
-            receiver: reports.iter().map(|report| report.cost.cpu_seconds).sum(),
+            receiver: reports().map(|report| report.cost.cpu_seconds).sum(),
             routers: routers.used(),
-            paths: reports.iter().map(paths).max().unwrap_or(0),
+            paths: reports().map(paths).max().unwrap_or(0),
             memory: None,
         })
     }

@@ -16,6 +16,7 @@ use crate::error::{During, ExperimentError};
 use crate::experiment::select;
 use crate::scratch::Scratch;
 use crate::shape::Bed;
+use crate::window::{Ended, ended, window};
 
 /// Least bytes of a bulk transfer: with less, looking up paths and shaking hands is most of it.
 const LEAST: u64 = 8 * MB;
@@ -121,7 +122,9 @@ async fn flows(
 ) -> Result<Carried, ExperimentError> {
     let servers = try_join_all((0..count).map(|_| bed.serve_perf(to, false))).await?;
     let routers = bed.meter_routers()?;
-    let sends = servers.iter().map(|to| bed.perf(from, to, time, &[]));
+    let sends = servers
+        .iter()
+        .map(|to| ended(bed.perf(from, to, time, &[])));
     let carried = try_join_all(sends).await?;
     Ok(together(&carried, routers.used()))
 }
@@ -136,12 +139,14 @@ async fn senders(
     let server = [bed.receive_bulk(to).await?];
     let (routers, receiver) = (bed.meter_routers()?, Server::meter(&server));
     let size = ((bytes / count).max(LEAST), 1);
-    let sends = (0..count).map(|_| bed.send_bulk(from, &server[0], size));
-    let reports = try_join_all(sends).await?;
+    let sends = (0..count).map(|_| ended(bed.send_bulk(from, &server[0], size)));
+    let all = try_join_all(sends).await?;
+    let seconds = window(&all, |report| report.seconds);
+    let reports = || all.iter().map(|transfer| &transfer.it);
     Ok(Carried {
-        bytes: reports.iter().map(|report| report.bytes).sum(),
-        seconds: longest(reports.iter().map(|report| report.seconds)),
-        sender: reports.iter().map(|report| report.cpu_seconds).sum(),
+        bytes: reports().map(|report| report.bytes).sum(),
+        seconds,
+        sender: reports().map(|report| report.cpu_seconds).sum(),
         receiver: receiver.total(),
         routers: routers.used(),
         paths: 1,
@@ -166,7 +171,7 @@ async fn connections(
     let sends = ports.iter().map(|&port| {
         let addresses = [host, ShimPair::MAPPED].map(|ip| (ip, port).into());
         let [listen, destination] = addresses;
-        bed.plain_to(ends, ("tcp", 0), (listen, Some(destination)), time)
+        ended(bed.plain_to(ends, ("tcp", 0), (listen, Some(destination)), time))
     });
     let mut carried = together(&try_join_all(sends).await?, routers.used());
     let [sender, receiver] = meters.map(|meter| meter.total());
@@ -196,40 +201,44 @@ async fn over_tcp(host: &Host, scale: &Scale, case: &Case) -> Result<Carried, Ex
 }
 
 /// Several transfers at once as one, with what the routers have used for all.
-fn together(all: &[Carried], routers: Vec<f64>) -> Carried {
+fn together(all: &[Ended<Carried>], routers: Vec<f64>) -> Carried {
+    let each = || all.iter().map(|transfer| &transfer.it);
     Carried {
-        bytes: all.iter().map(|one| one.bytes).sum(),
-        seconds: longest(all.iter().map(|one| one.seconds)),
-        sender: all.iter().map(|one| one.sender).sum(),
-        receiver: all.iter().map(|one| one.receiver).sum(),
+        bytes: each().map(|one| one.bytes).sum(),
+        seconds: window(all, |one| one.seconds),
+        sender: each().map(|one| one.sender).sum(),
+        receiver: each().map(|one| one.receiver).sum(),
         routers,
         paths: 1,
         memory: None,
     }
 }
 
-fn longest(seconds: impl Iterator<Item = f64>) -> f64 {
-    seconds.fold(0.0, f64::max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn transfers_at_once_are_added_up() {
-        let one = |seconds| Carried {
-            bytes: 1_000_000_000,
-            seconds,
-            sender: 1.0,
-            receiver: 2.0,
-            routers: vec![9.0],
-            paths: 1,
-            memory: None,
+    #[tokio::test]
+    async fn transfers_at_once_are_added_up() {
+        let one = async |seconds| {
+            ended(async move {
+                Ok::<_, ()>(Carried {
+                    bytes: 1_000_000_000,
+                    seconds,
+                    sender: 1.0,
+                    receiver: 2.0,
+                    routers: vec![9.0],
+                    paths: 1,
+                    memory: None,
+                })
+            })
+            .await
+            .unwrap()
         };
-        let both = together(&[one(1.0), one(2.0)], vec![0.5]);
-        assert_eq!((both.bytes, both.seconds), (2_000_000_000, 2.0));
+        let both = together(&[one(1.0).await, one(2.0).await], vec![0.5]);
+        assert_eq!(both.bytes, 2_000_000_000);
         assert_eq!((both.sender, both.receiver), (2.0, 4.0));
         assert_eq!(both.routers, [0.5]);
+        assert!(both.seconds >= 2.0);
     }
 }
