@@ -15,7 +15,7 @@ use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hawser_address::PeerAddr;
@@ -348,7 +348,9 @@ impl Connection for IpConnection {
     }
 
     fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::local(IsdAsn(0))
+        // It is asked for with every block.
+        static PLAIN_IP: LazyLock<Fingerprint> = LazyLock::new(|| Fingerprint::local(IsdAsn(0)));
+        *PLAIN_IP
     }
 
     /// A hash of the address, as an IP peer has no certificate. The hashed text cannot be that of a

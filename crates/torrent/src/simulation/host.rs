@@ -20,6 +20,7 @@ const QUEUE: usize = 500;
 
 /// A connection to another host.
 pub(super) struct Connection {
+    path: Fingerprint,
     pace: Pace,
     is_stalled: bool,
     /// Whether the other host answers requests.
@@ -39,8 +40,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(family: AddressFamily, now: Instant) -> Self {
+    fn new(other: HostId, family: AddressFamily, now: Instant) -> Self {
         Self {
+            path: Fingerprint::local(IsdAsn(other + 1)),
             family,
             pace: Pace::new(now),
             is_stalled: false,
@@ -103,7 +105,7 @@ impl Host {
                 picker.set_has(other, Bitfield::full(count));
             }
             choker.join(other);
-            connections.insert(other, Connection::new(family, now));
+            connections.insert(other, Connection::new(other, family, now));
         }
         Self {
             requests: Requests::new(picker.free_blocks(), now),
@@ -313,7 +315,7 @@ impl Host {
             let slack = self.setting.slack;
             let peak = connection.pace.peak(RTT, now);
             let source = Source {
-                path: Fingerprint::local(IsdAsn(*id + 1)),
+                path: connection.path,
                 subflow: Subflow {
                     rate: connection.pace.rate(RTT, now),
                     rtt: RTT,

@@ -1,16 +1,26 @@
 //! How fast swarms are, and how often a seeder sends the same.
 
-use super::Setting;
+use std::thread;
+
 use super::world::run;
+use super::{Outcome, Setting};
 use crate::pieces::Pieces;
 use crate::pipeline::BURST_SLACK;
 use crate::wire::BLOCK;
+
+/// Runs a setting with three seeds at once.
+fn outcomes(setting: Setting) -> [Outcome; 3] {
+    thread::scope(|scope| {
+        let runs = [1, 2, 3].map(|seed| scope.spawn(move || run(setting, seed)));
+        runs.map(|run| run.join().unwrap())
+    })
+}
 
 /// Runs a setting three times, and prints what became of it. Returns the lowest part of the rate that the seeders
 /// allow, and the most copies that they sent.
 fn worst(what: &str, setting: Setting) -> (f64, f64) {
     let mut worst = (f64::INFINITY, 0.0f64);
-    for outcome in (1..=3).map(|seed| run(setting, seed)) {
+    for outcome in outcomes(setting) {
         let total = setting.pieces.total as f64;
         let rate = setting.shortest() / outcome.last();
         let copies = outcome.seeded as f64 / total;
@@ -95,8 +105,8 @@ fn leechers_do_not_wait_for_others_that_are_slower_than_the_seeder() {
     };
     // All of the uplinks are used: the seeder's, and nearly all of the leechers'.
     let uplinks = 25e6 + 8.0 * 1e6;
-    for seed in 1..=3 {
-        let last = run(setting, seed).last();
+    for outcome in outcomes(setting) {
+        let last = outcome.last();
         let used = 8.0 * setting.pieces.total as f64 / (last * uplinks);
         assert!(used >= 0.9, "{used}");
     }
@@ -173,8 +183,7 @@ fn free_riders_get_at_most_their_share_of_the_optimistic_slots() {
         leecher_uplink: 0.1e6,
         ..Setting::slow_seeder()
     };
-    for seed in 1..=3 {
-        let outcome = run(setting, seed);
+    for outcome in outcomes(setting) {
         let (honest, riders) = outcome.shared.split_at(6);
         let to_riders: u64 = riders.iter().sum();
         let to_all: u64 = outcome.shared.iter().sum();

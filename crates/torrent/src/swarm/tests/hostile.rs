@@ -188,7 +188,7 @@ async fn beside_a_good_one(rogue: Rogue) -> (Stage, Result<Summary, DownloadErro
 
 /// Nothing comes from the good peer before the hostile one was dropped.
 async fn is_dropped_with(rogue: Rogue, reason: &str) {
-    let beside = Beside::new(rogue, State::Frozen).await;
+    let beside = Beside::new(rogue, State::Down).await;
     let mut progress = beside.download.progress();
     let dropped = progress.wait_for(|progress| said_of_the_rogue(progress).contains(reason));
     let dropped = tokio::time::timeout(LONG, dropped).await.is_ok();
