@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -11,23 +12,30 @@ use tempfile::TempDir;
 use crate::machine::{Machine, can_run, export, write_archive};
 use crate::podman::Podman;
 
-/// An image.
+const ARCHIVE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/hawser-image.tar");
+
+/// An image, and a folder for what a test makes of it.
 pub struct Made {
+    summary: &'static Value,
     folder: TempDir,
-    summary: Value,
 }
 
 impl Made {
+    /// The image that all tests share, as it takes more than ten seconds to make.
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-            .args(["image", "--json", "-o"])
-            .arg(folder.path().join("hawser.tar"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let summary = serde_json::from_slice(&output.stdout).unwrap();
-        Self { folder, summary }
+        static SUMMARY: OnceLock<Value> = OnceLock::new();
+        let make = || {
+            let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+                .args(["image", "--json", "--force", "-o", ARCHIVE])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            serde_json::from_slice(&output.stdout).unwrap()
+        };
+        Self {
+            summary: SUMMARY.get_or_init(make),
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// Its name.
@@ -35,8 +43,8 @@ impl Made {
         self.summary["name"].as_str().unwrap()
     }
 
-    pub fn archive(&self) -> PathBuf {
-        self.folder.path().join("hawser.tar")
+    pub fn archive(&self) -> &'static Path {
+        Path::new(ARCHIVE)
     }
 
     /// The root that a container gets: the layer of the image, and folders that runtimes mount.
@@ -44,7 +52,7 @@ impl Made {
         let layout = self.folder.path().join("layout");
         let root = self.folder.path().join("root");
         fs::create_dir_all(&layout).unwrap();
-        untar(&self.archive(), &layout);
+        untar(self.archive(), &layout);
         let read = |name: &str| -> Value {
             let file = layout.join("blobs").join(name.replace(':', "/"));
             serde_json::from_slice(&fs::read(file).unwrap()).unwrap()

@@ -94,7 +94,7 @@ impl Hosts {
         // As `lab export` names it.
         let with_ip = made.name().replace("/hawser:", "/hawser-ip:");
         for engine in &engines {
-            engine.load(&made.archive(), made.name(), &with_ip);
+            engine.load(made.archive(), made.name(), &with_ip);
         }
         let folder = tempfile::tempdir().unwrap();
         Some(Self { engines, folder })
