@@ -5,6 +5,8 @@
 mod copies;
 #[path = "connection/datagrams.rs"]
 mod datagrams;
+#[path = "connection/dialogue.rs"]
+mod dialogue;
 #[path = "connection/forged.rs"]
 mod forged;
 #[path = "connection/identity.rs"]

@@ -18,6 +18,7 @@
 //! that. Data to be sent is bounded by three congestion windows, or a sum that the endpoint is
 //! configured with. Peers that are not known yet share a fixed sum (`unknown`).
 
+mod conversation;
 mod datagrams;
 mod inbound;
 mod outbound;

@@ -61,10 +61,11 @@ impl Outbound {
             let Some(transmit) = quic.poll_transmit(now, batch, &mut self.packets) else {
                 return Ok(());
             };
-            schedule.on_sent(now);
+            let segment = transmit.segment_size.unwrap_or(transmit.size);
+            schedule.on_sent(transmit.size.div_ceil(segment.max(1)), now);
             self.pending = Some(Pending {
                 at: 0,
-                segment: transmit.segment_size.unwrap_or(transmit.size),
+                segment,
                 ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
             });
         }

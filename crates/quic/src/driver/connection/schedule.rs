@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::conversation::Conversation;
 use crate::driver::clock::nearest_tick;
 
 /// The part of a round trip for which packets may wait for others.
@@ -36,6 +37,7 @@ pub(super) struct Schedule {
     /// Losses and congestion marks so far, and until when they are remembered.
     losses: u64,
     remembers_until: Instant,
+    conversation: Conversation,
 }
 
 impl Schedule {
@@ -45,12 +47,29 @@ impl Schedule {
             sent: now,
             losses: 0,
             remembers_until: now,
+            conversation: Conversation::default(),
         }
     }
 
-    /// Notes that packets are sent.
-    pub(super) fn on_sent(&mut self, now: Instant) {
+    /// Notes that a packet has arrived.
+    pub(super) fn on_received(&mut self, now: Instant) {
+        self.conversation.on_received(now);
+    }
+
+    /// Notes that this many packets are sent.
+    pub(super) fn on_sent(&mut self, packets: usize, now: Instant) {
         self.sent = now;
+        self.conversation.on_sent(packets);
+    }
+
+    /// When packets were sent last.
+    pub(super) fn last_sent(&self) -> Instant {
+        self.sent
+    }
+
+    /// Notes that what the application had to send is sent.
+    pub(super) fn on_answered(&mut self) {
+        self.conversation.on_answered();
     }
 
     /// Notes how many packets were lost or marked so far.
@@ -62,9 +81,11 @@ impl Schedule {
         }
     }
 
-    /// When to answer packets that arrive; it may be past.
-    pub(super) fn answer(&self, round_trip: Duration) -> Instant {
-        self.after_sent(LONGEST_ANSWER, round_trip)
+    /// When to answer packets that have arrived, if the application does not do so before; it may be past.
+    pub(super) fn answer(&mut self, round_trip: Duration, now: Instant) -> Instant {
+        let soon = self.after_sent(LONGEST_ANSWER, round_trip);
+        let expected = self.conversation.answers_until(now);
+        expected.map_or(soon, |until| until.max(soon))
     }
 
     /// When to act upon `timeout` of the protocol, which is that of the next packet where packets are
@@ -98,7 +119,7 @@ mod tests {
 
     /// How long packets are gathered at `now`, to half a tick.
     fn batch(schedule: &mut Schedule, now: Instant) -> Duration {
-        schedule.on_sent(now);
+        schedule.on_sent(1, now);
         schedule.gather(now, ROUND_TRIP, now) - now
     }
 
@@ -137,12 +158,12 @@ mod tests {
             let timeout = sent + Duration::from_micros(timeout);
             let mut schedule = Schedule::new(sent - Duration::from_secs(1));
             schedule.note_losses(losses, sent);
-            schedule.on_sent(sent);
+            schedule.on_sent(1, sent);
             let bound = |longest: Duration| match round_trip / PART < longest {
                 true => sent + round_trip / PART,
                 false => sent + longest * 3 / 2,
             };
-            prop_assert!(schedule.answer(round_trip) <= bound(LONGEST_ANSWER));
+            prop_assert!(schedule.answer(round_trip, sent) <= bound(LONGEST_ANSWER));
             let due = schedule.gather(timeout, round_trip, sent);
             prop_assert!(due >= timeout);
             let longest = match losses {

@@ -86,6 +86,7 @@ impl ConnectionState {
 
     /// Takes a packet in. If it opens, answers may take its path.
     pub(super) fn receive(&mut self, driver: &Driver, packet: Received, now: Instant) {
+        self.schedule.on_received(now);
         self.handle(driver, packet);
         if self.quic.is_closed() && self.error.is_none() {
             // The protocol forgets the reason when a stateless reset follows before it is asked.
@@ -117,6 +118,7 @@ impl ConnectionState {
         now: Instant,
         cause: Cause,
     ) -> After {
+        let (round_trip, last_sent) = (self.round_trip(), self.schedule.last_sent());
         let (blocked, pause) = loop {
             while let Some(event) = self.quic.poll_endpoint_events() {
                 if let Some(answer) = driver.on_event(handle, event) {
@@ -130,7 +132,7 @@ impl ConnectionState {
             self.set_windows(driver, now);
             // What ends a connection is not held.
             let pause = (cause == Cause::Packets && self.error.is_none())
-                .then(|| self.schedule.answer(self.round_trip()))
+                .then(|| self.schedule.answer(round_trip, now))
                 .filter(|until| *until > now);
             let blocked = pause.is_none()
                 && (self.outbound)
@@ -141,6 +143,9 @@ impl ConnectionState {
                 _ => break (blocked, pause),
             }
         };
+        if cause == Cause::Application && self.schedule.last_sent() != last_sent {
+            self.schedule.on_answered();
+        }
         let round_trip = self.round_trip();
         let timeout = self.quic.poll_timeout();
         let timeout = timeout.map(|timeout| self.schedule.gather(timeout, round_trip, now));
