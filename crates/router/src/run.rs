@@ -56,9 +56,9 @@ impl Run {
 
     /// How many of `others` can follow this run in one send of at most `cap` bytes: those to the same address
     /// with packets of the same size, up to one that ends with a shorter packet.
-    pub fn followed_by(&self, others: &[Run], cap: usize) -> usize {
+    pub fn followed_by(&self, others: &[Self], cap: usize) -> usize {
         let (mut bytes, mut packets, mut ended) = (self.bytes, self.packets, self.ended);
-        let mut follows = |next: &&Run| {
+        let mut follows = |next: &&Self| {
             bytes += next.bytes;
             packets += next.packets;
             let fits = bytes <= cap.min(MAX_BYTES) && packets <= MAX_PACKETS;
