@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ const SLOWEST: f64 = 12.5e6;
 
 /// Time in which a seeder that is ready uses no processor time.
 const REST: Duration = Duration::from_millis(300);
+
+/// The ports at which processes listen: Linux takes those of connections from 32768 on.
+const PORTS: Range<u16> = 20_000..32_000;
 
 /// Interval at which the end of the leecher is looked for, and how many of these pass between two looks at
 /// its memory.
@@ -97,27 +101,25 @@ impl Host {
     ) -> Result<Run, ExperimentError> {
         let name = self.content.path.file_name();
         let name = name.and_then(|name| name.to_str()).unwrap_or_default();
-        let ports = (0..seeders)
-            .map(|_| free_port())
-            .collect::<Result<Vec<_>, _>>()?;
+        let ports = free_ports(1 + seeders as usize)?;
         let transfer = Transfer {
             program: &self.program,
             torrent: &self.torrent,
             seeded: self.scratch.path(),
             name,
             output,
-            seeders: &ports,
-            leecher: free_port()?,
+            seeders: &ports[1..],
+            leecher: ports[0],
         };
         // Seeders verify the file at the same time.
         let patience = seeders.max(1) as f64 * self.content.bytes as f64 / SLOWEST;
         let patience = Duration::from_secs(10) + Duration::from_secs_f64(patience);
         let mut processes = Vec::new();
-        for (number, &port) in ports.iter().enumerate() {
+        for (number, &port) in transfer.seeders.iter().enumerate() {
             let role = format!("seeder {}", number + 1);
             processes.push(self.start(client, role, client.seed(&transfer, port))?);
         }
-        for (seeder, &port) in processes.iter_mut().zip(&ports) {
+        for (seeder, &port) in processes.iter_mut().zip(transfer.seeders) {
             seeder.wait_until_ready(port, patience).await?;
         }
         let used = |processes: &[Process]| {
@@ -248,8 +250,36 @@ fn of_children() -> Result<f64, ExperimentError> {
     cpu::of_children().ok_or_else(|| ExperimentError::step(unknown))
 }
 
-/// A free port on 127.0.0.1.
-fn free_port() -> Result<u16, ExperimentError> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-    Ok(port.during("looking for a free port")?.port())
+/// Free ports on 127.0.0.1, all different, none of which the system gives to a connection before a program
+/// listens there.
+fn free_ports(count: usize) -> Result<Vec<u16>, ExperimentError> {
+    let start = fastrand::usize(..PORTS.len());
+    let all = PORTS.skip(start).chain(PORTS.take(start));
+    let free = all.filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    let ports: Vec<u16> = free.take(count).collect();
+    match ports.len() == count {
+        true => Ok(ports),
+        false => Err(ExperimentError::step(format!(
+            "of TCP ports {} to {} on 127.0.0.1 not {count} are free",
+            PORTS.start, PORTS.end
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_free_and_different() {
+        let mut ports = free_ports(100).unwrap();
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports[0])).unwrap();
+        assert!(ports.iter().all(|port| PORTS.contains(port)));
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 100);
+        let others = free_ports(PORTS.len() - 1000).unwrap();
+        assert!(!others.contains(&taken.local_addr().unwrap().port()));
+        assert!(free_ports(PORTS.len() + 1).is_err());
+    }
 }
