@@ -16,12 +16,12 @@
 //! 4. *Closing* ([`Swarm::close`]): connections are closed and tasks cancelled. The channel goes
 //!    before the disk threads are awaited, as they may wait for room in it.
 //!
-//! In 2 and 3 it waits for events, dials, the policy, or the next tick, 50 ms after the last one;
-//! when everything is here and no peer requests anything, a second after it or when something is due. It never waits for a
-//! peer or the disk: messages go to the queue of their connection (`Conn` says what bounds it), and
-//! blocks, with their reservations, to the disk threads. Of the locks of a torrent it takes the two
-//! that `peer` describes and that of the watched files, each for one call; threads that read for
-//! peers hold the last one while they ask for the state of a file.
+//! In 2 and 3 it waits for events, dials, the policy, or the next tick, 50 ms after the last one; when
+//! everything is here and nothing is sent, a second after it; when no peer wants anything, only for what is
+//! due. It never waits for a peer or the disk: messages go to the queue of their connection (`Conn` says what
+//! bounds it), and blocks, with their reservations, to the disk threads. Of the locks of a torrent it takes
+//! the two that `peer` describes and that of the watched files, each for one call; threads that read for peers
+//! hold the last one while they ask for the state of a file.
 //!
 //! It keeps at most [`MAX_ACCEPTED`] connections that peers opened, 500 that were dialed to
 //! downloaders, and those that the path sets of the listed peers and of at most 60 found ones order. It

@@ -20,8 +20,8 @@ const LONGEST: Duration = Duration::from_millis(20);
 pub(super) struct Conversation {
     /// Small exchanges in a row.
     exchanges: u8,
-    /// When the first packet of the present one arrived.
-    began: Option<Instant>,
+    /// When the application got something in the present one for which it waited.
+    delivered: Option<Instant>,
     /// Packets of the present one in each direction.
     received: usize,
     sent: usize,
@@ -29,10 +29,15 @@ pub(super) struct Conversation {
 
 impl Conversation {
     /// Notes that a packet has arrived.
-    pub(super) fn on_received(&mut self, now: Instant) {
-        self.began.get_or_insert(now);
+    pub(super) fn on_received(&mut self) {
         self.received += 1;
         self.bound();
+    }
+
+    /// Notes that the application gets what it waited for. Behind a packet that is lost it gets nothing, and the
+    /// peer should learn that at once.
+    pub(super) fn on_delivered(&mut self, now: Instant) {
+        self.delivered.get_or_insert(now);
     }
 
     /// Notes that packets were sent, for whatever reason.
@@ -43,7 +48,7 @@ impl Conversation {
 
     /// Notes that the application had something to send, which is sent: the exchange ends.
     pub(super) fn on_answered(&mut self) {
-        if self.began.take().is_some() {
+        if self.delivered.take().is_some() {
             self.exchanges = (self.exchanges + 1).min(EXCHANGES);
             self.bound();
         }
@@ -52,7 +57,7 @@ impl Conversation {
 
     /// Until when the application may answer what has arrived; `None` if that is not expected.
     pub(super) fn answers_until(&mut self, now: Instant) -> Option<Instant> {
-        let until = self.began? + LONGEST;
+        let until = self.delivered? + LONGEST;
         if until <= now {
             self.exchanges = 0;
         }
@@ -70,11 +75,17 @@ impl Conversation {
 mod tests {
     use super::*;
 
+    /// Lets a packet arrive for which the application waits.
+    fn deliver(conversation: &mut Conversation, now: Instant) {
+        conversation.on_received();
+        conversation.on_delivered(now);
+    }
+
     /// A conversation in which an answer is expected, and when its last exchange ended.
     fn established() -> (Conversation, Instant) {
         let (mut conversation, mut now) = (Conversation::default(), Instant::now());
         for _ in 0..EXCHANGES {
-            conversation.on_received(now);
+            deliver(&mut conversation, now);
             assert_eq!(conversation.answers_until(now), None);
             now += Duration::from_millis(5);
             conversation.on_sent(1);
@@ -87,9 +98,9 @@ mod tests {
     fn an_answer_is_expected_after_some_for_a_bounded_time() {
         let (mut conversation, now) = established();
         assert_eq!(conversation.answers_until(now), None, "nothing has arrived");
-        conversation.on_received(now);
+        deliver(&mut conversation, now);
         let later = now + Duration::from_millis(1);
-        conversation.on_received(later);
+        deliver(&mut conversation, later);
         assert_eq!(conversation.answers_until(later), Some(now + LONGEST));
         assert_eq!(conversation.answers_until(now + LONGEST), None);
         // The application did not answer, so it is not waited for again.
@@ -99,13 +110,24 @@ mod tests {
     #[test]
     fn much_in_either_direction_is_no_conversation() {
         let (mut conversation, now) = established();
-        (0..=PACKETS).for_each(|_| conversation.on_received(now));
+        (0..=PACKETS).for_each(|_| deliver(&mut conversation, now));
         assert_eq!(conversation.answers_until(now), None);
         let (mut conversation, now) = established();
         conversation.on_sent(PACKETS + 1);
         conversation.on_answered();
-        conversation.on_received(now);
+        deliver(&mut conversation, now);
         assert_eq!(conversation.answers_until(now), None);
+    }
+
+    #[test]
+    fn what_the_application_does_not_get_is_acknowledged_at_once() {
+        let (mut conversation, now) = established();
+        // The first of two packets is lost.
+        conversation.on_received();
+        assert_eq!(conversation.answers_until(now), None);
+        // It comes again.
+        deliver(&mut conversation, now);
+        assert!(conversation.answers_until(now).is_some());
     }
 
     #[test]
@@ -115,7 +137,7 @@ mod tests {
             conversation.on_sent(1);
             conversation.on_answered();
         }
-        conversation.on_received(now);
+        deliver(&mut conversation, now);
         assert_eq!(conversation.answers_until(now), None);
     }
 }

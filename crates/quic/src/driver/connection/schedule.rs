@@ -52,8 +52,13 @@ impl Schedule {
     }
 
     /// Notes that a packet has arrived.
-    pub(super) fn on_received(&mut self, now: Instant) {
-        self.conversation.on_received(now);
+    pub(super) fn on_received(&mut self) {
+        self.conversation.on_received();
+    }
+
+    /// Notes that the application gets what it waited for.
+    pub(super) fn on_delivered(&mut self, now: Instant) {
+        self.conversation.on_delivered(now);
     }
 
     /// Notes that this many packets are sent.

@@ -86,7 +86,7 @@ impl ConnectionState {
 
     /// Takes a packet in. If it opens, answers may take its path.
     pub(super) fn receive(&mut self, driver: &Driver, packet: Received, now: Instant) {
-        self.schedule.on_received(now);
+        self.schedule.on_received();
         self.handle(driver, packet);
         if self.quic.is_closed() && self.error.is_none() {
             // The protocol forgets the reason when a stateless reset follows before it is asked.
@@ -193,7 +193,7 @@ impl ConnectionState {
                 self.tasks.wake_others();
             }
             Event::ConnectionLost { reason } => self.end(reason),
-            Event::Stream(event) => self.on_stream(event),
+            Event::Stream(event) => self.on_stream(event, now),
             Event::DatagramReceived => {
                 if self.inbound.is_unknown() {
                     // Nothing accounts for what an unknown peer sends in this manner.
@@ -206,15 +206,17 @@ impl ConnectionState {
         }
     }
 
-    fn on_stream(&mut self, event: StreamEvent) {
+    fn on_stream(&mut self, event: StreamEvent, now: Instant) {
         match event {
             StreamEvent::Opened { dir } => {
                 self.inbound.accept(&mut self.quic, dir);
                 self.tasks.wake_others();
             }
             StreamEvent::Readable { id } => {
-                let reader = self.inbound.receive(&mut self.quic, id);
-                self.tasks.woken.extend(reader);
+                if let Some(reader) = self.inbound.receive(&mut self.quic, id) {
+                    self.schedule.on_delivered(now);
+                    self.tasks.woken.push(reader);
+                }
             }
             StreamEvent::Writable { id } => self.tasks.writers.on_writable(id),
             StreamEvent::Finished { id } => self.tasks.on_delivered(id),
