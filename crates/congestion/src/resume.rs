@@ -25,9 +25,10 @@
 //!   has carried: it is full. After a train others fill it, and seven tenths are left; BBR finds out in
 //!   Startup, as if nothing had been shown, how much it may have in flight beside them.
 //! - What the path has carried before (the draft's saved parameters) is no reason to jump: it may have
-//!   been a share, or may be gone. The first train is half as fast again as that. It is a 32nd of a round
+//!   been a share, or may be gone. The first train is half as fast again as that. It is a 48th of a round
 //!   trip, where half of one would be lost on a path that carries less now; and it shows the rate at once
-//!   if the path carries the same. If it carries more, larger trains follow, as after any other.
+//!   if the path carries the same. If it carries more, larger trains follow, as after any other. Where lumps
+//!   make a train long, the first is half as fast as that, and the second exceeds it.
 //! - A packet may have waited for an acknowledgement, where they come in lumps: it waits in a queue only if
 //!   its round trip is longer by more than that.
 //! - In Validating the window grows by twice as much as in slow start, since packets are paced for the

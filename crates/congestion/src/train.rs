@@ -39,8 +39,15 @@ const CAREFUL: f64 = 1.4;
 /// By what a train exceeds the one before; a longer one would overflow a queue.
 const FASTER: f64 = 3.0;
 const FASTER_LONG: f64 = 2.0;
-/// By what the first one exceeds what the path has carried before.
+/// By what the first one exceeds what the path has carried before, and the part of the round trip that it
+/// lasts then: less than another, as all that it exceeds is lost where the path carries less now.
 const BEYOND: f64 = 1.5;
+const PART_AGAIN: u32 = 48;
+const MIN_AGAIN: Duration = Duration::from_micros(1300);
+/// The part of that rate at which the first one is sent if it outlasts a lump and more than this part of the
+/// round trip, so that little is lost of it, too. The next one exceeds that rate.
+const AGAIN_LONG: f64 = 0.48;
+const LONG: u32 = 16;
 /// Over a shorter path trains show how busy the hosts are, and doubling is quick enough.
 const MIN_RTT: Duration = Duration::from_millis(10);
 /// The largest window, in packets, that a first train follows: more than that has grown by what the
@@ -76,6 +83,8 @@ pub(crate) struct Train {
     lost: u64,
     ahead: u64,
     acks: Option<Acks>,
+    /// The rate that the path has carried before, in bytes per second, for the first train after that.
+    again: Option<f64>,
 }
 
 /// Acknowledgements of packets of a train.
@@ -129,10 +138,29 @@ impl Train {
         let bytes = (FASTER * part * seen.window as f64) as u64;
         let bytes = bytes.max(seen.window);
         // Where lumps are known to come, it outlasts one.
-        let lasts = lasts.max(LONGER * seen.lump.as_secs_f64());
-        let again = carried.map_or(0.0, |rate| (BEYOND * rate * lasts).min(MAX_BYTES as f64));
-        let bytes = bytes.max(again as u64);
-        Some(Self::new(seen, bytes as f64 / lasts, bytes))
+        let outlasts = LONGER * seen.lump.as_secs_f64();
+        let first = Self::new(seen, bytes as f64 / lasts.max(outlasts), bytes);
+        let again = carried.map(|carried| Self::again(seen, carried, outlasts));
+        Some(match again {
+            Some(again) if again.rate > first.rate => again,
+            _ => first,
+        })
+    }
+
+    /// The first train over a path that has `carried` that rate before. It lasts as long as `outlasts` at least,
+    /// in seconds.
+    fn again(seen: &Seen, carried: f64, outlasts: f64) -> Self {
+        let short = (seen.min_rtt / PART_AGAIN).max(MIN_AGAIN).as_secs_f64();
+        let lasts = short.max(outlasts);
+        let times = match lasts > (seen.min_rtt / LONG).as_secs_f64() {
+            true if lasts > short => AGAIN_LONG,
+            _ => BEYOND,
+        };
+        let bytes = (times * carried * lasts).min(MAX_BYTES as f64) as u64;
+        Self {
+            again: Some(carried),
+            ..Self::new(seen, bytes as f64 / lasts, bytes)
+        }
     }
 
     fn new(seen: &Seen, rate: f64, bytes: u64) -> Self {
@@ -144,6 +172,7 @@ impl Train {
             lost: seen.lost,
             ahead: seen.in_flight,
             acks: None,
+            again: None,
         }
     }
 
@@ -213,7 +242,7 @@ impl Train {
         // Elsewhere these are the last of a train that more acknowledgements would show.
         if acks.lumps.count() <= FEW
             && (seen.lump >= LUMP || lost.bytes > 0)
-            && let Some(verdict) = self.in_lumps(seen, &acks.lumps, &lost, is_later)
+            && let Some(verdict) = self.in_lumps(seen, &acks.lumps, &lost, (is_later, is_whole))
         {
             return verdict;
         }
@@ -233,6 +262,9 @@ impl Train {
             }
             (Some(shown), _) => self.faster(seen, shown.rate),
             (None, _) if many => Verdict::Nothing,
+            (None, Some(shown)) if self.is_as_before(seen, &shown) => {
+                Verdict::Carries(SHOWN * shown.rate)
+            }
             // Not even what has waited was late.
             (None, Some(shown)) if !shown.is_slowed => self.faster(seen, shown.rate),
             (None, _) => self.longer(seen),
@@ -256,6 +288,14 @@ impl Train {
         })
     }
 
+    /// Whether few acknowledgements show about what the path has carried before.
+    fn is_as_before(&self, seen: &Seen, shown: &Shown) -> bool {
+        let part = self.again.map(|rate| shown.rate / rate);
+        part.is_some_and(|part| (SLOWED..=1.0 / SLOWED).contains(&part))
+            && shown.rate < SLOWED * self.rate
+            && seen.rtt >= seen.min_rtt + MIN_LATE
+    }
+
     /// What the acknowledgement shows that covers the first of it.
     fn first_lump(&self, seen: &Seen) -> Lumps {
         let ahead = self.delivered + self.ahead;
@@ -264,27 +304,27 @@ impl Train {
         Lumps::new(covers, since.min(seen.rtt + seen.spread))
     }
 
-    /// What few acknowledgements show, if it is enough. `is_later`: more of the train will not arrive.
+    /// What few acknowledgements show, if it is enough. `is_later`, and `is_whole` where much is lost: more of
+    /// the train will not arrive.
     fn in_lumps(
         &self,
         seen: &Seen,
         lumps: &Lumps,
         lost: &Losses,
-        is_later: bool,
+        (is_later, is_whole): (bool, bool),
     ) -> Option<Verdict> {
         // A train that a queue has no room for loses more.
         let is_chance = lost.bytes <= 2 * seen.packet || lost.part <= POLICED / 2.0;
+        let is_over = is_later || is_whole && !is_chance;
         if lumps.count() == 1 {
-            return match lumps.first_rate(seen.min_rtt, seen.packet) {
-                _ if !is_later && is_chance => Some(self.fuller(seen, lumps.held(seen.min_rtt))),
-                _ if !is_later => None,
-                // What came after the first lump is lost.
-                Some(rate) if !is_chance => Some(Verdict::Carries(SHOWN * rate.min(self.rate))),
-                _ => Some(Verdict::Nothing),
+            return match is_over {
+                false if is_chance => Some(self.fuller(seen, lumps.held(seen.min_rtt))),
+                false => None,
+                true => Some(self.rest_lost(seen, lumps, is_chance)),
             };
         }
         let Some(rate) = lumps.rate(seen.min_rtt, seen.packet) else {
-            return is_later.then_some(Verdict::Nothing);
+            return is_over.then(|| self.rest_lost(seen, lumps, is_chance));
         };
         let slowed = match is_chance {
             true => SLOWED * (1.0 - lost.part),
@@ -294,6 +334,14 @@ impl Train {
             true => Some(Verdict::Carries(SHOWN * rate)),
             false if is_chance => Some(self.faster(seen, rate)),
             false => None,
+        }
+    }
+
+    /// What the first lump shows, where what came after it is lost.
+    fn rest_lost(&self, seen: &Seen, lumps: &Lumps, is_chance: bool) -> Verdict {
+        match lumps.first_rate(seen.min_rtt, seen.packet) {
+            Some(rate) if !is_chance => Verdict::Carries(SHOWN * rate.min(self.rate)),
+            _ => Verdict::Nothing,
         }
     }
 
@@ -318,9 +366,12 @@ impl Train {
         self.next(seen, FASTER_LONG, lasts)
     }
 
-    /// The next train: `times` as large as this one, and as long as `lasts`, in seconds.
+    /// The next train: `times` as large as this one, or more where the path has carried more before, and as
+    /// long as `lasts`, in seconds.
     fn next(&self, seen: &Seen, times: f64, lasts: f64) -> Verdict {
-        let bytes = (times * self.bytes as f64) as u64;
+        let again = self.again.map_or(0.0, |rate| BEYOND * rate * lasts);
+        let bytes = self.bytes as f64;
+        let bytes = (times * bytes).max(again.min(FASTER * bytes)) as u64;
         match bytes > MAX_BYTES {
             true => Verdict::Nothing,
             false => Verdict::Next(Self::new(seen, bytes as f64 / lasts, bytes)),
@@ -329,6 +380,10 @@ impl Train {
 
     /// The next train: there were too few acknowledgements.
     fn longer(&self, seen: &Seen) -> Verdict {
+        let usual = lasts(seen.min_rtt).as_secs_f64();
+        if self.again.is_some() && self.lasts() < usual {
+            return self.next(seen, FASTER, usual);
+        }
         let longer = FASTER * self.lasts();
         match longer <= seen.min_rtt.as_secs_f64() / f64::from(MAX_PART) {
             true => Verdict::Next(Self::new(

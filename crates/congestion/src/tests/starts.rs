@@ -115,6 +115,30 @@ fn a_path_that_has_carried_much_is_full_after_five_round_trips() {
 }
 
 #[test]
+fn a_path_that_has_carried_more_loses_little() {
+    for rtt in [20, 194] {
+        for acks in [None, Some(8 * MS)] {
+            let now = Link {
+                acks,
+                ..lumpy(100.0, rtt)
+            };
+            let rate = 4.0 * now.rate;
+            for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
+                let before = carried(Link { rate, ..now }, algorithm).unwrap();
+                let mut senders = [Sender::new(algorithm, announcing(None, Some(now.rtt)), 2)];
+                senders[0].control.remember(before);
+                run(now, &mut senders, 10 * now.rtt, 2);
+                let (lost, sent) = (senders[0].lost, senders[0].sent);
+                assert!(
+                    lost * 25 < sent,
+                    "{algorithm} {rtt} {acks:?}: {lost} of {sent}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_start_has_nothing_to_tell_yet() {
     let mut senders = [Sender::new(Algorithm::Auto, Announced::default(), 1)];
     assert_eq!(senders[0].control.carried(), None);

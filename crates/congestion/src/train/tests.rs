@@ -239,6 +239,20 @@ fn the_first_train_is_a_little_faster_than_what_the_path_has_carried() {
 }
 
 #[test]
+fn what_a_path_has_carried_is_exceeded_by_the_second_train_where_lumps_are_long() {
+    let mut seen = link(1000.0, 20, 100).seen();
+    seen.lump = Duration::from_millis(8);
+    let train = Train::first(&seen, Some(125e6)).unwrap();
+    assert!(train.rate() < 0.5 * 125e6, "{train:?}");
+    assert!(train.lasts() > seen.lump.as_secs_f64(), "{train:?}");
+    let Verdict::Next(next) = train.next(&seen, FASTER_LONG, train.lasts()) else {
+        panic!("{train:?}");
+    };
+    assert!(next.rate() > 1.2 * 125e6, "{next:?}");
+    assert!(next.bytes() <= 3 * train.bytes(), "{next:?}");
+}
+
+#[test]
 fn no_train_is_sent_over_a_short_path_or_behind_a_queue() {
     let seen = link(100.0, 20, 100).seen();
     assert!(Train::first(&seen, None).is_some());
