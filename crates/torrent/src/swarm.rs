@@ -23,10 +23,10 @@
 //! the two that `peer` describes and that of the watched files, each for one call; threads that read for peers
 //! hold the last one while they ask for the state of a file.
 //!
-//! It keeps at most [`MAX_ACCEPTED`] connections that peers opened, 500 that were dialed to
-//! downloaders, and those that the path sets of the listed peers and of at most 60 found ones order. It
-//! remembers 2,000 addresses of found peers. Its user may set how many peers may be connected at all. Of peers that have left it keeps their keys, their bans
-//! and what they delivered, without a bound.
+//! It keeps at most [`MAX_ACCEPTED`] connections that peers opened, 500 that were dialed to downloaders, and
+//! those that the path sets of the listed peers and of at most 60 found ones order. It remembers 2,000
+//! addresses of found peers. Its user may set how many peers may be connected at all. Of peers that have left
+//! it keeps their keys, their bans and what they delivered, without a bound.
 
 mod answers;
 mod ban;
