@@ -15,7 +15,11 @@ fn main() {
     let suffix = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
     println!("cargo::rustc-env=HAWSER_VERSION_SUFFIX={suffix}");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    if variable("PROFILE") == "debug" && variable("CARGO_CFG_TARGET_OS") == "linux" {
+    // A program with the libraries of the system in it is linked in another manner.
+    let is_static = variable("CARGO_CFG_TARGET_FEATURE").contains("crt-static");
+    let is_gnu =
+        variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    if variable("PROFILE") == "debug" && is_gnu && !is_static {
         // Tests start the program thousands of times, and a quarter of a start is to move it to another address.
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }
